@@ -52,6 +52,7 @@ from why_cases import (
     MS,
     PROGRAM,
     QUIET,
+    USER_LOCK,
     S,
     busy,
     finding,
@@ -240,6 +241,36 @@ def test_who_the_lock_names_is_its_holder() -> None:
     mixed = holders_of(looks, 7, look_ns=50 * MS, owners=half)
     assert (mixed.delayed, mixed.running) == (0.75, pytest.approx(2 / 3))
     assert mixed.wants_cpu == pytest.approx(0.5)
+
+
+def test_a_lock_whose_holder_waits_for_another_one_is_behind_that() -> None:
+    """As looks that are spread over the time tell; those at the begin of waits may all be just after a hand-over."""
+    second = replace(user_lock(0.6), name="other_mutex", address=0x8F00)
+    found = (finding("user-lock", USER_LOCK, 3.0, "high"), finding("user-lock", UserLock("other_mutex", ""), 0.6))
+    chain = observation("futex", user_locks=(user_lock(), second), user_waiters=3.6, findings=found)
+
+    def asked(moments: int, at: int = 0x8F00) -> Any:
+        looks = threads(owners=4, known=4, looks=40, behind=(at, moments) if moments else (0, 0))
+        known = known_of(observation("totals"), chain, looks)
+        return judge(known, "nothing left to try")
+
+    alone = asked(0)
+    assert ("table_mutex" in str(alone.cause.subject), alone.sure) == (True, "high")
+    behind = asked(20)
+    assert "other_mutex" in str(behind.cause.subject)
+    assert behind.cause.waiters == pytest.approx(0.6 + 3.0 * 20 / 24)
+    assert behind.sure == "medium"
+    # At a futex of which nothing is known: only that this lock is not sure.
+    assert (asked(20, at=0x9000).cause.subject, asked(20, at=0x9000).sure) == (USER_LOCK, "low")
+    assert asked(1).sure == "high", "once is nothing"
+
+
+def test_a_holder_at_a_futex_is_counted_and_not_taken_for_one_that_runs() -> None:
+    waits = ThreadLook(1, "waits", "S", 7, "futex_do_wait", 0, 0)
+    chained = ThreadLook(2, "has it", "S", 8, "futex_do_wait", 0, 0)
+    seen = holders_of([[waits, chained]] * 10, 7, owners=[Owner(chained)] * 9)
+    assert (seen.behind, seen.owners, seen.exact) == ((8, 9), 0, False)
+    assert holders_of([[chained]] * 10, 7, owners=[Owner(chained)] * 9).behind == (0, 0), "nobody waits for it"
 
 
 def test_several_that_sleep_at_once_have_places_of_a_pool() -> None:

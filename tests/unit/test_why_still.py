@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Threads that do not go on: stopped, or waiting for what nobody ends."""
 
+import os
 import struct
 from collections.abc import Collection
 from dataclasses import replace
@@ -10,12 +11,13 @@ import pytest
 
 from lockline.analysis.findings import Process
 from lockline.analysis.sleep_functions import waits_for_futex
+from lockline.cli import why_still
 from lockline.cli.why_memory import Memory
 from lockline.cli.why_still import with_semaphore
 from lockline.investigation import probes
 from lockline.investigation.choice import judge, proven
 from lockline.investigation.hypotheses import culprit, hypotheses
-from lockline.investigation.model import Investigation, Observation, Target
+from lockline.investigation.model import Investigation, Observation, Target, nameless
 from lockline.investigation.stops import (
     Halted,
     Standing,
@@ -280,3 +282,25 @@ def test_a_tracer_of_others_is_no_cause() -> None:
     traced = replace(known.observations[0][1].counters, traced=1)
     known = of_program(observation("totals", counters=traced, kernel_waiters=5.0), FUTEX_QUIET, seen)
     assert any(one.cause == "inactive-wait" for one in hypotheses(known))
+
+
+def test_who_stands_still_without_a_name_is_no_proof_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stack that tells nothing may be one of a lock that nobody releases."""
+    call = "202 0x7f00 0x80 0x0 0x0 0x0 0x0 0x7ffd00 0x401000"
+    monkeypatch.setattr(why_still, "switches_of", lambda *_: 7)
+    monkeypatch.setattr(why_still, "_call_of", lambda *_: call)
+    for functions, expected in (((), 2), (("pthread_cond_wait",), 0)):
+        monkeypatch.setattr(why_still, "_functions", lambda _, at, functions=functions: [functions] * len(at))
+        waiters = why_still.FutexWaiters()
+        for tid in (11, 12):
+            waiters.seen(os.getpid(), tid)
+        with Memory() as memory:
+            assert waiters.standing(memory) == ()
+        assert waiters.nameless == expected
+    known = of_program(observation("totals"), FUTEX_QUIET)
+    assert judge(known, "nothing left to try").sure == "high"
+    doubted = of_program(observation("totals"), replace(FUTEX_QUIET, unseen=nameless(2)))
+    assert (judge(doubted, "nothing left to try").kind, judge(doubted, "nothing left to try").sure) == (
+        "nothing",
+        "medium",
+    )

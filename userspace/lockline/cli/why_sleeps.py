@@ -320,4 +320,4 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
             standing=waiting.standing(memory),
             at_futex=napping.at_futex,
         )
-        return replace(seen, unnamed=len(memory.unpaid))
+        return replace(seen, unnamed=len(memory.unpaid), nameless=waiting.nameless)

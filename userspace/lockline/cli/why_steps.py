@@ -43,6 +43,7 @@ from lockline.investigation.model import (
     Outcome,
     Step,
     Target,
+    nameless,
     unnamed,
     unread,
 )
@@ -260,7 +261,12 @@ def _slept(choice: Choice, known: Investigation, number: int) -> Made:
     took_ns = round((time.monotonic() - began) * 1e9)
     # A job that somebody has stopped is no incident of a machine.
     stops = () if known.target.options[0] == "-a" else sleeps.stops
-    seen = replace(_nothing_seen(choice, known, took_ns), sleeps=sleeps, stops=stops, unseen=unnamed(sleeps.unnamed))
+    seen = replace(
+        _nothing_seen(choice, known, took_ns),
+        sleeps=sleeps,
+        stops=stops,
+        unseen=(*unnamed(sleeps.unnamed), *nameless(sleeps.nameless)),
+    )
     return _by_proc(choice, number, seen, _own_cpu_ns() - cpu + _children_cpu_ns() - children)
 
 

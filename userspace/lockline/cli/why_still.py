@@ -118,6 +118,8 @@ class FutexWaiters:
 
     def __init__(self) -> None:
         self._first: dict[tuple[int, int], tuple[int | None, str]] = {}
+        # Of those that stand still: on whose stacks no function has a name.
+        self.nameless = 0
 
     def seen(self, tgid: int, tid: int) -> None:
         """It waits for a futex at the first look."""
@@ -131,9 +133,9 @@ class FutexWaiters:
             for (tgid, tid), (switches, call) in self._first.items()
             if switches is not None and switches_of(tgid, tid) == switches and _call_of(tgid, tid) == call
         ]
-        return standing_of(
-            _waiters(still, memory), lambda tgid, word: owner_of_mutex(memory, tgid, word), _is_alive, _Once(memory)
-        )
+        waiters = _waiters(still, memory)
+        self.nameless = sum(not one.functions and one.tgid not in memory.unpaid for one in waiters)
+        return standing_of(waiters, lambda tgid, word: owner_of_mutex(memory, tgid, word), _is_alive, _Once(memory))
 
 
 def _is_alive(tid: int) -> bool:

@@ -128,6 +128,11 @@ def holders_of(
         owner if owner is not None and not owner.look.futex and any(map(waits, moment)) else None
         for moment, owner in zip_longest(looks, owners[: len(looks)])
     ]
+    elsewhere = Counter(
+        owner.look.futex
+        for moment, owner in zip(looks, owners, strict=False)
+        if owner is not None and owner.look.futex and not waits(owner.look) and any(map(waits, moment))
+    )
     owned = sum(owner is not None for owner in named)
     exact = owned >= ENOUGH_OWNERS
     waiting = 0
@@ -181,4 +186,5 @@ def holders_of(
         comm=comms.most_common(1)[0][0] if comms else "",
         together=sum(count > 1 for count in asleep_at_once) / some if (some := sum(map(bool, asleep_at_once))) else 0.0,
         places=sum(asleep_at_once) / known if known else 0.0,
+        behind=elsewhere.most_common(1)[0] if elsewhere else (0, 0),
     )

@@ -32,7 +32,7 @@ from lockline.analysis.user_evidence import Goroutines
 from lockline.investigation import probes
 from lockline.investigation.chain import of_chain
 from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps
-from lockline.investigation.in_program import HARDLY, MOSTLY, holder_no_cpu, holder_sleeps, of_program_lock
+from lockline.investigation.in_program import HARDLY, MOSTLY, holder_no_cpu, holder_sleeps, of_program_lock, passed_on
 from lockline.investigation.lines import fought_over, of_lines
 from lockline.investigation.little import BUSY_WAITERS, most_waited, of_program_waiting
 from lockline.investigation.machine import CLOCK_CAUSE, TRACERS, of_clock, of_perturbation, of_tracers, reading_clocks
@@ -530,7 +530,7 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
     if lock is not None and not _traced_by(found):
         found += _in_kernel(known, *lock)
     if user is not None and not any(one.cause in _SELF_EXPLAINED for one in found):
-        found += of_program_lock(known, user[1])
+        found = passed_on(known, found + of_program_lock(known, user[1]), user[1])
     found += of_chain(known, found, None if user is None else Process(user[1].comm, user[1].tgid))
     if lock is not None and lock[1].waiters >= BUSY_WAITERS and not any(one.supported for one in found):
         found.append(most_waited(*lock[:2]))

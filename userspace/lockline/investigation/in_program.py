@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from lockline.analysis.findings import (
+    Confidence,
     Fact,
     Function,
     Measure,
@@ -174,6 +175,43 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
         found.append(holder_sleeps(subject, asleep, lock.waiters, holders.sleeps_in, told_fact, not counts))
         found.append(_wants_cpu(number, subject, lock.waiters, holders))
     return found
+
+
+def passed_on(known: Investigation, found: Sequence[Hypothesis], lock: UserLockSeen) -> list[Hypothesis]:
+    """With the waiting that is another lock's doing, because the holder of this one waits for that one meanwhile.
+
+    The recording knows such a chain by looks at the holder when a wait begins.  Where threads come back as soon as the
+    lock was let go, these are all just after that.  The looks at threads are spread over the time.
+    """
+    looks = [(step.number, seen.holders) for step, seen in known.observations if seen.holders is not None]
+    if not looks:
+        return list(found)
+    number, holders = looks[-1]
+    address, moments = holders.behind
+    every = holders.owners + moments
+    if every < ENOUGH_LOOKS or moments < HARDLY * every:
+        return list(found)
+    part_ = moments / every
+    others = [one for _, seen in known.observations for one in seen.user_locks if one.address == address]
+    subject = UserLock(lock.name, lock.mapping)
+    other = UserLock(others[-1].name, others[-1].mapping) if others else UserLock("", "")
+    told = fact("holder-waited-for", part=part(part_, "the looks"), looks=Measure(every, "looks"), lock=other)
+
+    def passed(one: Hypothesis) -> Hypothesis:
+        if not one.supported or one.subject not in (subject, other):
+            return one
+        if any(evidence.fact.what == told.what for evidence in one.evidence):
+            # The recording has passed it on.
+            return one
+        # Seen twice, "medium" would be proven.
+        unknown = not others and part_ >= MOSTLY
+        sure: Confidence = "low" if unknown else "medium" if one.sure == "high" else one.sure
+        if one.subject == other:
+            return replace(one, waiters=one.waiters + part_ * lock.waiters, sure=sure)
+        waiters = one.waiters * (1 - part_) if others else one.waiters
+        return replace(one, waiters=waiters, sure=sure, evidence=(*one.evidence, Evidence(told, False, number)))
+
+    return [passed(one) for one in found]
 
 
 def _wants_cpu(number: int, lock: UserLock, waiters: float, holders: Holders) -> Hypothesis:

@@ -127,7 +127,8 @@ class Holders:
     from ENOUGH_OWNERS on these moments alone count.  tasks: that wanted one of all CPUs, on average; 0: not known.
     used_cpus: CPUs that the threads which use the lock kept busy meanwhile, all together; 0: not known.
     together: of the moments at which a likely holder slept, the part at which two or more did, in one function; places:
-    so many, on average.
+    so many, on average.  behind: of a lock that names its holder, the futex that this one waits for itself, and at how
+    many moments; (0, 0): at none.
     """
 
     looks: int
@@ -145,6 +146,7 @@ class Holders:
     used_cpus: float = 0.0
     together: float = 0.0
     places: float = 0.0
+    behind: tuple[int, int] = (0, 0)
 
     @property
     def exact(self) -> bool:
@@ -195,6 +197,15 @@ def unnamed(processes: int) -> tuple[Unseen, ...]:
     many = "a process has" if processes == 1 else f"{processes} processes have"
     reason = f"{many} more mappings than the budget pays to read (--max-overhead)"
     return (Unseen(UNREAD, reason, "which functions of programs threads wait in"),)
+
+
+def nameless(threads: int) -> tuple[Unseen, ...]:
+    """That so many threads stand still at a futex, and their stacks do not say what for."""
+    if not threads:
+        return ()
+    many = "a thread has" if threads == 1 else f"{threads} threads have"
+    reason = f"{many} not run while they were looked at, and no function on their stacks has a name"
+    return (Unseen(UNREAD, reason, "which futex is a lock that nobody releases"),)
 
 
 def unread(reads: int) -> tuple[Unseen, ...]:

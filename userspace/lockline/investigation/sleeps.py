@@ -115,7 +115,8 @@ class Sleeps:
     """What the looks at the target's threads saw.  threads: looked at each time; all_of_them: no other was left out.
 
     at_futex: threads that slept at a futex, summed up over the looks; None: not counted.  unnamed: processes with more
-    mappings than could be paid for, so that no function of theirs was named.
+    mappings than could be paid for, so that no function of theirs was named.  nameless: threads of others that waited
+    for one futex all the time, on whose stacks no function has a name.
     """
 
     looks: int
@@ -128,6 +129,7 @@ class Sleeps:
     standing: tuple[Standing, ...] = ()
     at_futex: int | None = None
     unnamed: int = 0
+    nameless: int = 0
 
     @property
     def most_at_futex(self) -> float | None:
