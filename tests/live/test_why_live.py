@@ -307,3 +307,21 @@ def test_a_program_without_locks_is_not_blamed_surely(tmp_path: Path) -> None:
         story = why(tmp_path, "-p", str(load.pid), "-d", "8")
     assert story["verdict"]["kind"] == "nothing"
     assert {"totals", "futex"} <= {step["probe"] for step in story["steps"]}
+
+
+def test_threads_that_wait_for_tokens_in_a_pipe(tmp_path: Path) -> None:
+    """They write to it as well; who reads what another process writes waits for input."""
+
+    def told(*command: str) -> list[str]:
+        with planted(command, tmp_path) as load:
+            target = Target(("-p", str(load.pid)), "")
+            wait_for(lambda: any("pipe_read" in text_of(path) for path in tasks(load.pid)), "a thread in pipe_read")
+            return [one.what for one in look_at_sleeps(target, 1).others]
+
+    def tasks(pid: int) -> list[Path]:
+        return [
+            path / "wchan" for one in (pid, *descendants_of((pid,), 9)) for path in Path(f"/proc/{one}/task").glob("*")
+        ]
+
+    assert any("token" in what for what in told("incidents", "tokens", "6"))
+    assert not told("sh", "-c", "(sleep 60 | cat) & sleep 60 | cat")

@@ -169,6 +169,15 @@ def test_no_threads_are_no_evidence() -> None:
     assert judge(known, "nothing left to try").sure == "medium"
 
 
+def test_several_that_read_a_pipe_of_their_own_wait_for_a_token() -> None:
+    """One alone waits for input, as does who reads a pipe that others write."""
+    here, there = (replace(one, pipe=77) for one in asleep(1, 2, function="anon_pipe_read"))
+    elsewhere = replace(here, tid=3, pipe=78)
+    seen = sleeps_of([[here, there, elsewhere], [here, elsewhere]], [[], []], 4, 4)
+    assert [(one.function, one.threads) for one in seen.others] == [("anon_pipe_read", 1.0)]
+    assert "token" in seen.others[0].what
+
+
 def test_what_is_no_lock_is_told_beside_the_answer() -> None:
     known = after(of_looks([asleep(1, 2, function="do_signal_stop")] * 10, []))
     verdict = judge(known, "nothing left to try")

@@ -111,6 +111,11 @@ def is_nap(function: str) -> bool:
     return function.startswith(_NAPS)
 
 
+def reads_pipe(function: str) -> bool:
+    """Whether a thread in this kernel function waits for a byte in a pipe."""
+    return function.startswith(("pipe_read", "anon_pipe_read"))
+
+
 def waits_for_futex(function: str) -> bool:
     """Whether a thread in this kernel function waits for a futex."""
     return function.partition(".")[0] in _FUTEX_WAITS

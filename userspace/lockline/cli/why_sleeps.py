@@ -2,8 +2,10 @@
 """Looks at what the threads of a target sleep in, and at who has the locks of files and semaphores they wait for."""
 
 import ctypes
+import itertools
 import os
 import random
+import re
 import struct
 import time
 from collections import Counter, defaultdict
@@ -13,7 +15,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from lockline.analysis.sleep_functions import is_nap, kind_of, other_of, waits_for_futex, waits_for_signal
+from lockline.analysis.sleep_functions import is_nap, kind_of, other_of, reads_pipe, waits_for_futex, waits_for_signal
 from lockline.base.patience import Reader
 from lockline.cli.why_counters import (
     MOST_CHILDREN,
@@ -50,6 +52,8 @@ FEWEST_LOOKS = 3
 MOST_READS_OF_LOCKS = 5
 # On a machine with more open files nobody looks for one that a process has left to another.
 MOST_DESCRIPTORS = 5_000
+# And so many of one process, to see whether it writes to a pipe that it reads.
+MOST_PIPES = 500
 _MOST_BYTES = 8 << 20
 # Threads whose naps are counted, and the part of the looks at which one naps that polls.
 MOST_NAPPING = 64
@@ -146,6 +150,8 @@ def _sleeper(tgid: int, tid: int, napping: "_Napping", waiting: FutexWaiters | N
     if waits_for_signal(function) and len(threads_of(tgid, 2)) == 1:
         return None
     kind = kind_of(function)
+    if few and reads_pipe(function) and (pipe := _own_pipe(tgid, tid)):
+        return Sleeper(tgid, tid, short_text(f"{task}/comm"), function, pipe=pipe)
     # What else cannot be interrupted waits for a device, or for another task.
     cannot_stop = few and kind is None and not other_of(function) and state_of(tid) == "D"
     if kind is None and not other_of(function) and not (cannot_stop and function not in ("", "0")):
@@ -227,6 +233,31 @@ def _same_ipc(pid: int) -> bool:
     return False
 
 
+@cache
+def _writes_pipe(tgid: int, inode: int) -> bool:
+    """Whether a process has the end of a pipe open that is written to."""
+    wanted = f"pipe:[{inode}]"
+    with suppress(OSError):
+        for path in itertools.islice((PROC / str(tgid) / "fd").iterdir(), MOST_PIPES):
+            with suppress(OSError):
+                if str(path.readlink()) == wanted:
+                    flags = re.search(r"^flags:\s*([0-7]+)$", text_of(path.parent.parent / "fdinfo" / path.name), re.M)
+                    if flags is not None and int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY:
+                        return True
+    return False
+
+
+def _own_pipe(tgid: int, tid: int) -> int:
+    """The pipe that a thread reads, if its process writes to it as well; 0: it does not."""
+    call = parse_call(short_text(f"{PROC}/{tgid}/task/{tid}/syscall"))
+    with suppress(OSError):
+        found = (
+            re.fullmatch(r"pipe:\[(\d+)\]", str((PROC / str(tgid) / "fd" / str(call[1])).readlink())) if call else None
+        )
+        return int(found[1]) if found is not None and _writes_pipe(tgid, int(found[1])) else 0
+    return 0
+
+
 def _semaphores(sleepers: Sequence[Sleeper]) -> Iterator[Held]:
     """Who changed the semaphores last that these wait for."""
     waiting: defaultdict[tuple[str, tuple[int, int]], list[int]] = defaultdict(list)
@@ -283,6 +314,7 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
     """
     used_ns = time.process_time_ns()
     _who_has_open.cache_clear()
+    _writes_pipe.cache_clear()
     threads = threads_wanted(target)
     every = len(threads)
     most = MOST_READS // FEWEST_LOOKS

@@ -15,6 +15,7 @@ from lockline.investigation.stops import Standing, Stop
 # What n looks that see nothing leave possible: 3/n, with 95 % (1 - 0.05 ** (1 / n)).
 _MISSED = 3.0
 _CANNOT_STOP = "a device, or another task: no signal ends this sleep"
+_TOKENS = "a byte in a pipe that they write to as well: a token, as of make's jobserver, or work"
 # Calls whose first argument is the file, and those whose is the set of semaphores: of x86-64 and of arm64.
 FILE_CALLS = frozenset({73, 72, 32, 25})
 SEMAPHORE_CALLS = frozenset({65, 220, 193, 192})
@@ -26,7 +27,8 @@ class Sleeper:
 
     name: of the file or the semaphore that it waits for, '' if not known.  inode: of that file, else 0.  semaphore: its
     set and its number there, if it is one and both are known.  cannot_stop: no signal ends this sleep.  tracer: the
-    process that has stopped it, and its name; 0: none.
+    process that has stopped it, and its name; 0: none.  pipe: the one that it reads, whose other end it has as well; 0:
+    it is in none.
     """
 
     tgid: int
@@ -38,6 +40,7 @@ class Sleeper:
     semaphore: tuple[int, int] | None = None
     cannot_stop: bool = False
     tracer: tuple[int, str] = (0, "")
+    pipe: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +204,16 @@ def _blocked(kind: Kind, name: str, at: Sequence[Sleeper], looks: float, held: S
     )
 
 
+def _what(sleeper: Sleeper, moment: Sequence[Sleeper]) -> str:
+    """What a thread sleeps for, if it is no lock; '': that is not worth telling."""
+    if sleeper.cannot_stop:
+        return _CANNOT_STOP
+    if sleeper.pipe:
+        # Who reads a pipe alone waits for input.
+        return _TOKENS if sum(one.pipe == sleeper.pipe for one in moment) > 1 else ""
+    return other_of(sleeper.function)
+
+
 def sleeps_of(
     looks: Sequence[Sequence[Sleeper]], held: Sequence[Sequence[Held]], threads: int, of_threads: int
 ) -> Sleeps:
@@ -218,7 +231,7 @@ def sleeps_of(
         for sleeper in moment:
             kind = kind_of(sleeper.function)
             if kind is None:
-                others[sleeper.function, _CANNOT_STOP if sleeper.cannot_stop else other_of(sleeper.function)] += 1
+                others[sleeper.function, _what(sleeper, moment)] += 1
                 continue
             at[kind, sleeper.name].append(sleeper)
     number = max(1, len(looks)) * max(1, threads) / max(1, of_threads, threads)
