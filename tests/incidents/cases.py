@@ -166,7 +166,7 @@ CASES: tuple[Case, ...] = (
     _of("open-file-lock", ("file-lock",), "range.lock"),
     _of("fork-large", _KERNEL, "mmap_lock"),
     _of("disk", _NO_LOCK, told=("disk",)),
-    _of("reclaim", _NO_LOCK, around="with little memory"),
+    _of("reclaim", ("short-of-memory", *_NO_LOCK), around="with little memory"),
     _of("vfork", _NO_LOCK),
     _of("long-section", ("holder-no-cpu",), "table_mutex", around="beside a busy group"),
     _of("files-seldom", ("stopped",), "strace", around="under strace"),

@@ -29,7 +29,7 @@ from lockline.investigation.stops import (
     stop_of,
     stops_of,
 )
-from why_cases import FUTEX_QUIET, NOBODY_SLEEPS, PROGRAM, finding, known_of, observation
+from why_cases import FUTEX_QUIET, NOBODY_SLEEPS, PROGRAM, QUIET, finding, known_of, observation
 
 OF_PROGRAM = Target(("-p", "100"), "process 100", (100,))
 
@@ -225,6 +225,26 @@ def test_a_lock_that_no_rule_tells_of_is_named() -> None:
         little = observation("totals", kernel_waiters=waiters, waits=1000, locks=(lock(waiters, max_ns=1000),))
         verdict = judge(of_program(little, FUTEX_QUIET), "nothing left to try")
         assert (verdict.kind, verdict.cause, verdict.sure) == ("nothing", None, sure)
+
+
+def test_who_is_short_of_memory_meets_at_the_list_of_pages() -> None:
+    """The pressure says so; a lock that tasks wait for as long as for memory may be what makes them wait."""
+    from why_cases import lock
+
+    def cause(name: str, caller: str, waiters: float, memory: float) -> str:
+        told = replace(lock(waiters, max_ns=1000), name=name, kind="spinlock", caller=caller)
+        counters = replace(QUIET, stalled=(("memory", memory),))
+        seen = observation("totals", kernel_waiters=waiters, waits=1000, locks=(told,), counters=counters)
+        verdict = judge(of_program(seen, FUTEX_QUIET), "nothing left to try")
+        assert verdict.cause is not None
+        assert verdict.sure == ("medium" if verdict.cause.cause == "short-of-memory" else "low")
+        return verdict.cause.cause
+
+    assert cause("lruvec.lru_lock", "folio_batch_move_lru", 0.09, 0.89) == "short-of-memory"
+    assert cause("zone.lock", "shrink_folio_list", 0.05, 0.5) == "short-of-memory"
+    assert cause("lruvec.lru_lock", "folio_batch_move_lru", 0.09, 0.3) == "busy-lock"
+    assert cause("lruvec.lru_lock", "folio_batch_move_lru", 0.02, 0.09) == "busy-lock"
+    assert cause("zone.lock", "rmqueue_bulk", 0.05, 0.9) == "busy-lock"
 
 
 def test_every_probe_is_named() -> None:

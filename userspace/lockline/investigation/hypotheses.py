@@ -533,7 +533,8 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
         found = passed_on(known, found + of_program_lock(known, user[1]), user[1])
     found += of_chain(known, found, None if user is None else Process(user[1].comm, user[1].tgid))
     if lock is not None and lock[1].waiters >= BUSY_WAITERS and not any(one.supported for one in found):
-        found.append(most_waited(*lock[:2]))
+        stalled = [dict(seen.counters.stalled).get("memory", 0.0) for _, seen in known.observations]
+        found.append(most_waited(*lock[:2], max(stalled, default=0.0)))
     if any(one.supported for one in found):
         # Who waits for locks wakes up often as well.
         found = [one for one in found if one.cause != POLLING]

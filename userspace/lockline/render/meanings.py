@@ -53,6 +53,9 @@ MEANINGS = {
         "The memory of a lock (its cache line), or of what threads count in, moves between CPUs so often that it can "
         "explain a part of the waiting."
     ),
+    "short-of-memory": (
+        "Memory is short. Tasks wait while the kernel gives pages back, and meet at the lock of the list of pages."
+    ),
     "small-pool": (
         "Threads wait until others give something back, and several have one at a time: a pool of connections, slots"
         " or workers is too small, or each is kept for too long."

@@ -68,6 +68,7 @@ SENTENCES: Mapping[str, str] = {
         "{threads} {threads:thread|threads} of {process} {threads:waits|wait} for a semaphore[ in {function}], which"
         " nobody posts"
     ),
+    "why-short-of-memory": "Memory is short: the kernel looks for pages to give back, and tasks meet at {lock:full}",
     "why-most-waited": "Tasks wait for {lock:full} more than for other locks, but not for long",
     "why-behind-lock": "Threads[ of {process}] that hold {lock} wait for {other:full} meanwhile: it makes both wait",
     "why-pool": (
@@ -215,6 +216,7 @@ REMEDIES: Mapping[str, str] = {
         "make the mutex robust (PTHREAD_MUTEX_ROBUST): then the next one gets EOWNERDEAD when its owner ends"
     ),
     "why-start-anew": "end all that share that memory, and start them anew",
+    "why-more-memory": "give it more memory, or a higher memory.high or memory.max of its control group, or use less",
     "why-more-cpu": "give the process more CPU time, fewer threads, or a higher priority",
 }
 
