@@ -29,7 +29,8 @@ from lockline.investigation.stops import (
     stop_of,
     stops_of,
 )
-from why_cases import FUTEX_QUIET, NOBODY_SLEEPS, PROGRAM, QUIET, finding, known_of, observation
+from lockline.render.documents import why as document
+from why_cases import FUTEX_QUIET, MACHINE, NOBODY_SLEEPS, PROGRAM, QUIET, finding, known_of, observation
 
 OF_PROGRAM = Target(("-p", "100"), "process 100", (100,))
 
@@ -232,16 +233,19 @@ def test_who_is_short_of_memory_meets_at_the_list_of_pages() -> None:
     from why_cases import lock
 
     def cause(name: str, caller: str, waiters: float, memory: float) -> str:
-        told = replace(lock(waiters, max_ns=1000), name=name, kind="spinlock", caller=caller)
+        waited = replace(lock(waiters, max_ns=1000), name=name, kind="spinlock", caller=caller)
         counters = replace(QUIET, stalled=(("memory", memory),))
-        seen = observation("totals", kernel_waiters=waiters, waits=1000, locks=(told,), counters=counters)
-        verdict = judge(of_program(seen, FUTEX_QUIET), "nothing left to try")
+        seen = observation("totals", kernel_waiters=waiters, waits=1000, locks=(waited,), counters=counters)
+        known = of_program(seen, FUTEX_QUIET)
+        verdict = judge(known, "nothing left to try")
         assert verdict.cause is not None
+        told = document.make(known, verdict, MACHINE).verdict
+        assert any("waits for memory" in one for one in told.proof) == (verdict.cause.cause == "short-of-memory")
         assert verdict.sure == ("medium" if verdict.cause.cause == "short-of-memory" else "low")
         return verdict.cause.cause
 
     assert cause("lruvec.lru_lock", "folio_batch_move_lru", 0.09, 0.89) == "short-of-memory"
-    assert cause("zone.lock", "shrink_folio_list", 0.05, 0.5) == "short-of-memory"
+    assert cause("zone.lock", "shrink_folio_list", 0.012, 0.5) == "short-of-memory"
     assert cause("lruvec.lru_lock", "folio_batch_move_lru", 0.09, 0.3) == "busy-lock"
     assert cause("lruvec.lru_lock", "folio_batch_move_lru", 0.02, 0.09) == "busy-lock"
     assert cause("zone.lock", "rmqueue_bulk", 0.05, 0.9) == "busy-lock"

@@ -34,7 +34,7 @@ from lockline.investigation.chain import of_chain
 from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps
 from lockline.investigation.in_program import HARDLY, MOSTLY, holder_no_cpu, holder_sleeps, of_program_lock, passed_on
 from lockline.investigation.lines import fought_over, of_lines
-from lockline.investigation.little import BUSY_WAITERS, most_waited, of_program_waiting
+from lockline.investigation.little import BUSY_WAITERS, SHORT_OF_MEMORY, most_waited, of_program_waiting
 from lockline.investigation.machine import CLOCK_CAUSE, TRACERS, of_clock, of_perturbation, of_tracers, reading_clocks
 from lockline.investigation.model import (
     Blamed,
@@ -532,9 +532,11 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
     if user is not None and not any(one.cause in _SELF_EXPLAINED for one in found):
         found = passed_on(known, found + of_program_lock(known, user[1]), user[1])
     found += of_chain(known, found, None if user is None else Process(user[1].comm, user[1].tgid))
-    if lock is not None and lock[1].waiters >= BUSY_WAITERS and not any(one.supported for one in found):
+    if lock is not None and not any(one.supported for one in found):
         stalled = [dict(seen.counters.stalled).get("memory", 0.0) for _, seen in known.observations]
-        found.append(most_waited(*lock[:2], max(stalled, default=0.0)))
+        most = most_waited(*lock[:2], max(stalled, default=0.0))
+        # Who is short of memory may hardly wait for locks.
+        found += [most] if lock[1].waiters >= BUSY_WAITERS or most.cause == SHORT_OF_MEMORY else []
     if any(one.supported for one in found):
         # Who waits for locks wakes up often as well.
         found = [one for one in found if one.cause != POLLING]

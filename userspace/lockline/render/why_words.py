@@ -68,6 +68,7 @@ SENTENCES: Mapping[str, str] = {
         "{threads} {threads:thread|threads} of {process} {threads:waits|wait} for a semaphore[ in {function}], which"
         " nobody posts"
     ),
+    "why-memory-stalls": "some task waits for memory at {part} (/proc/pressure/memory)",
     "why-short-of-memory": "Memory is short: the kernel looks for pages to give back, and tasks meet at {lock:full}",
     "why-most-waited": "Tasks wait for {lock:full} more than for other locks, but not for long",
     "why-behind-lock": "Threads[ of {process}] that hold {lock} wait for {other:full} meanwhile: it makes both wait",
