@@ -265,6 +265,12 @@ def test_a_lock_whose_holder_waits_for_another_one_is_behind_that() -> None:
     assert asked(1).sure == "high", "once is nothing"
 
 
+def test_watching_pays_for_the_waits_that_it_records() -> None:
+    quiet, busy_ = (probes.known_of(observation("totals"), 100 * MS, 1 * S, probe_ns) for probe_ns in (0, 80 * MS))
+    more = probes.price_of(probes.WATCH, busy_, 2) - probes.price_of(probes.WATCH, quiet, 2)
+    assert more == pytest.approx(2 * 80 * MS)
+
+
 def test_a_holder_at_a_futex_is_counted_and_not_taken_for_one_that_runs() -> None:
     waits = ThreadLook(1, "waits", "S", 7, "futex_do_wait", 0, 0)
     chained = ThreadLook(2, "has it", "S", 8, "futex_do_wait", 0, 0)

@@ -190,6 +190,21 @@ def test_what_an_atomic_instruction_of_arm64_changes() -> None:
     assert word_at(code, 4, "aarch64", 0x400004, given) == 0x102
 
 
+def test_threads_that_had_one_cpu_among_them_did_not_meet() -> None:
+    """That a line does not move then says nothing of a machine with CPUs for them."""
+    alone = Spins(samples=900, cpus=0.9, spins=(replace(HOT, cpus=0.9),))
+    known = known_of(
+        observation("totals", spins=None, unseen=(NO_PMU,)),
+        FUTEX,
+        observation("sleeps"),
+        observation("spins", spins=alone),
+        line(0.0, acting=False),
+    )
+    assert state_of(known, "shared-line") == "not testable"
+    assert judge(known, "nothing left to try").sure == "medium"
+    assert state_of(counting(HOT, line(0.0, acting=False)), "shared-line") == "ruled out"
+
+
 def test_threads_that_share_a_line() -> None:
     samples = [Sample(7, tid, 0x1000, 0, (), ADDRESS + 8 * (tid % 2)) for tid in (1, 2, 3, 4) for _ in range(50)]
     samples += [Sample(7, 5, 0x1000, 0, (), ADDRESS + 4096)]

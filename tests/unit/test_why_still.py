@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from lockline.analysis.findings import Process
+from lockline.analysis.findings import Process, UserLock
 from lockline.analysis.sleep_functions import waits_for_futex
 from lockline.cli import why_still
 from lockline.cli.why_memory import Memory
@@ -30,7 +30,7 @@ from lockline.investigation.stops import (
     stops_of,
 )
 from lockline.render.documents import why as document
-from why_cases import FUTEX_QUIET, MACHINE, NOBODY_SLEEPS, PROGRAM, QUIET, finding, known_of, observation
+from why_cases import FUTEX_QUIET, MACHINE, NOBODY_SLEEPS, PROGRAM, QUIET, finding, known_of, observation, user_lock
 
 OF_PROGRAM = Target(("-p", "100"), "process 100", (100,))
 
@@ -226,6 +226,20 @@ def test_a_lock_that_no_rule_tells_of_is_named() -> None:
         little = observation("totals", kernel_waiters=waiters, waits=1000, locks=(lock(waiters, max_ns=1000),))
         verdict = judge(of_program(little, FUTEX_QUIET), "nothing left to try")
         assert (verdict.kind, verdict.cause, verdict.sure) == ("nothing", None, sure)
+
+
+def test_threads_that_stand_at_a_mutex_are_no_nothing() -> None:
+    """Of a recording that is short no wait begins or ends; who has the mutex still lives."""
+    seen = standing("mutex", owner=105)
+    known = of_program(observation("totals"), FUTEX_QUIET, seen)
+    verdict = judge(known, "nothing left to try")
+    assert verdict.cause is not None
+    assert (verdict.cause.cause, verdict.sure) == ("user-lock", "medium")
+    assert "105" in str(document.make(known, verdict, MACHINE).verdict.proof)
+    told = finding("user-lock", UserLock("table_mutex", ""), 3.0, "high")
+    recorded = observation("futex", user_waiters=3.0, user_locks=(user_lock(),), findings=(told,))
+    causes = [one.subject for one in hypotheses(of_program(observation("totals"), recorded, seen)) if one.supported]
+    assert causes == [UserLock("table_mutex", "")], "the recording says more"
 
 
 def test_who_is_short_of_memory_meets_at_the_list_of_pages() -> None:

@@ -30,7 +30,7 @@ from lockline.investigation.little import BUSY_WAITERS
 from lockline.investigation.machine import CLOCK_CAUSE
 from lockline.investigation.model import UNREAD, Choice, Counters, Hypothesis, Investigation, Verdict, WaitedLock
 from lockline.investigation.ranking import HELD_BY_OTHERS, explains, is_symptom
-from lockline.investigation.still import stands_whole
+from lockline.investigation.still import stands_at_mutex, stands_whole
 
 # Of all waiting that was seen: what a proven cause explains at least.
 PROVEN_PART = 0.5
@@ -63,7 +63,7 @@ def _known(known: Investigation) -> probes.Known:
     """What prices are made of: nothing before the first step."""
     for step, seen in known.observations:
         if step.probe == probes.TOTALS and step.cost is not None:
-            return probes.known_of(seen, step.cost.paid_ns, step.cost.window_ns)
+            return probes.known_of(seen, step.cost.paid_ns, step.cost.window_ns, step.cost.probe_ns)
     return _FIRST
 
 
@@ -305,7 +305,7 @@ def _nothing_waits(known: Investigation) -> bool:
     kernel, user = waiting(known)
     longest = max((seen.longest_ns for _, seen in known.observations), default=0)
     among = hypotheses(known)
-    if any(one.cause in UNSEEN_WAITING for one in among):
+    if any(one.cause in UNSEEN_WAITING or stands_at_mutex(one) for one in among):
         return False
     little = NEGLIGIBLE_SHARE if any(one.supported for one in among) else BUSY_WAITERS
     return kernel < little and longest < NEGLIGIBLE_WAIT_NS and (user is None or user < NEGLIGIBLE_USER_SHARE)

@@ -48,7 +48,7 @@ from lockline.investigation.model import (
 )
 from lockline.investigation.ranking import HELD_BY_OTHERS, names_of, neighbour, rank
 from lockline.investigation.running import of_spins, spinning
-from lockline.investigation.still import NOBODY_LEFT, of_stops, stands_whole, stopped
+from lockline.investigation.still import NOBODY_LEFT, of_stops, stands_at_mutex, stands_whole, stopped
 from lockline.rules.common import USER_RULES
 
 # Of all waiting, from where on one lock is looked into.
@@ -523,7 +523,9 @@ def hypotheses(known: Investigation) -> tuple[Hypothesis, ...]:
     lock = main_lock(known)
     user = main_user_lock(known)
     found += _kernel(known) + _programs(known) + ([*of_sleeps(known), *of_spins(known)] if known.steps else [])
-    found += of_stops(known)
+    # What the looks tell of a program's lock is less than what a recording of it tells.
+    recorded = any(one.supported and one.cause in (*USER_RULES, *STANDSTILLS) for one in found)
+    found += [one for one in of_stops(known) if not (recorded and stands_at_mutex(one))]
     found += of_tracers(known, None if lock is None else lock[1])
     if known.steps:
         found += [*of_clock(known), *of_perturbation(known), *of_lines(known, None if lock is None else lock[:2])]

@@ -57,6 +57,10 @@ def suspect(known: Investigation, lock: tuple[int, WaitedLock] | None) -> Suspec
     return Suspect(of.name, f"{address:#x}", address, of.waiters, number, Lock(of.name, of.kind))
 
 
+# CPUs that threads need to meet at a line.
+_MEET = 1.1
+
+
 def _looked(known: Investigation, one: Suspect) -> tuple[int, LineSeen | None] | None:
     """The step that looked at the line, and what it saw; None: none did."""
     steps = [step for step, _ in known.observations if step.probe in (probes.WATCH, probes.HITM)]
@@ -95,6 +99,13 @@ def of_lines(known: Investigation, lock: tuple[int, WaitedLock] | None) -> list[
     number, line = looked
     if line is None or not line.acting:
         against = fact("why-line-unseen") if line is None else _amount(line)
+        ran = [seen.spins.cpus for _, seen in known.observations if seen.spins is not None]
+        if one.process is not None and ran and ran[-1] < _MEET:
+            # On a machine that is busy otherwise its threads run one after the other.
+            few = Evidence(fact("why-line-alone", cpus=Measure(ran[-1], "CPUs")), False, number)
+            return [
+                Hypothesis(SHARED_LINE, subject, "not testable", 0.0, plain, (Evidence(against, False, number), few))
+            ]
         return [Hypothesis(SHARED_LINE, subject, "ruled out", 0.0, plain, (Evidence(against, False, number),))]
     sure: Confidence = "high" if (line.cpu or 0.0) >= _SURELY and line.sure == "high" else "medium"
     told = [_amount(line)]

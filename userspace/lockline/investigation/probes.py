@@ -79,19 +79,23 @@ CHECK_SECONDS = 5.5
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What prices are made of: the first step, what it cost, and what that is a second."""
+    """What prices are made of: the first step, what it cost, and what that is a second.
+
+    waits_ns_per_s: what its probes cost.
+    """
 
     totals_ns_per_s: float
     waits_per_s: float
     counters: Counters
     cpus: int = 1
     totals_ns: float = 0.0
+    waits_ns_per_s: float = 0.0
 
 
-def known_of(first: Observation, paid_ns: int, window_ns: int) -> Known:
-    """From the step with totals."""
+def known_of(first: Observation, paid_ns: int, window_ns: int, probe_ns: int = 0) -> Known:
+    """From the step with totals; probe_ns: of what it cost, that its probes took."""
     seconds = max(window_ns / 1e9, 0.001)
-    return Known(paid_ns / seconds, first.waits / seconds, first.counters, first.cpus, paid_ns)
+    return Known(paid_ns / seconds, first.waits / seconds, first.counters, first.cpus, paid_ns, probe_ns / seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +175,8 @@ def _totals(known: Known) -> float:
 
 
 def _watch(known: Known) -> float:
-    # Its own budget holds all that it does but for its end.
-    return WATCH_PART * known.cpus * 1e9
+    # Its own budget holds all that it does but for its end, and for the waits, which it records as well.
+    return WATCH_PART * known.cpus * 1e9 + known.waits_ns_per_s
 
 
 def _hitm(known: Known) -> float:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What threads that do not go on say of causes: they are stopped, or wait for what nobody will end."""
 
-from lockline.analysis.findings import Function, Measure, Process, Remedy, Task, Text, fact, remedy
+from lockline.analysis.findings import Function, Measure, Process, Remedy, Task, Text, UserLock, fact, remedy
 from lockline.investigation.model import Evidence, Hypothesis, Investigation
 from lockline.investigation.stops import Standing, Stop
 
@@ -74,6 +74,11 @@ def stands_whole(known: Investigation, one: Hypothesis) -> bool:
     )
 
 
+def stands_at_mutex(one: Hypothesis) -> bool:
+    """Whether looks alone say that threads wait for a mutex."""
+    return one.cause == "user-lock" and one.finding is None
+
+
 def _waiting(one: Standing, looks: int) -> Evidence:
     function = Function(one.function) if one.function else None
     told = fact(
@@ -97,6 +102,22 @@ def _of_standing(number: int, one: Standing) -> Hypothesis | None:
             evidence=(_waiting(one, number), Evidence(fact("why-owner-of-mutex"), True, number)),
             remedies=(remedy("why-make-robust"), remedy("why-start-anew")),
             sure="high",
+        )
+    if one.kind == "mutex" and one.owner:
+        # Held for as long as it was looked, or several times: a recording that is too short sees no such wait.
+        where = Function(one.function) if one.function else None
+        return Hypothesis(
+            cause="user-lock",
+            subject=process,
+            state="likely",
+            waiters=float(one.threads),
+            claim=fact("user-lock", process=process, lock=UserLock("", ""), where=where),
+            evidence=(
+                _waiting(one, number),
+                Evidence(fact("why-owner-stands", owner=Text(str(one.owner))), True, number),
+            ),
+            remedies=(remedy("see-what-owner-does", process=process),),
+            sure="medium",
         )
     if one.kind == "once" and one.owner:
         owner = Task(one.owner_comm, one.owner)

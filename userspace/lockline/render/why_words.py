@@ -68,7 +68,9 @@ SENTENCES: Mapping[str, str] = {
         "{threads} {threads:thread|threads} of {process} {threads:waits|wait} for a semaphore[ in {function}], which"
         " nobody posts"
     ),
+    "why-line-alone": "its threads had {cpus} in all, so that they hardly met: it may move where CPUs are free",
     "why-memory-stalls": "some task waits for memory at {part} (/proc/pressure/memory)",
+    "why-owner-stands": "thread {owner} had it at the end",
     "why-short-of-memory": "Memory is short: the kernel looks for pages to give back, and tasks meet at {lock:full}",
     "why-most-waited": "Tasks wait for {lock:full} more than for other locks, but not for long",
     "why-behind-lock": "Threads[ of {process}] that hold {lock} wait for {other:full} meanwhile: it makes both wait",
