@@ -11,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from lockline.recording.memory_rows import MemoryAccess
 from recording_generator import BEGIN, SECOND, RecordingBuilder
 
 ALL = (1 << 64) - 1
@@ -142,7 +143,7 @@ def _bits(cpus: Iterable[int]) -> bytes:
 
 
 # Columns of memory_access behind the key.
-_COUNTS = 30
+_COLUMNS = MemoryAccess._fields[4:]
 
 
 def add_watch(builder: RecordingBuilder, seen: Seen, target: Target, line: int = 1, span_ns: int = SECOND) -> None:
@@ -177,17 +178,17 @@ def add_watch(builder: RecordingBuilder, seen: Seen, target: Target, line: int =
     rows, states = [], []
     waits: defaultdict[str, int] = defaultdict(int)
     for (offset, code, cpu), events in sorted(seen.accesses.items()):
-        figures: list[object] = [None] * _COUNTS
-        figures[0] = len(events)
-        figures[1] = sum(event.read for event in events)
-        figures[2] = sum(event.write for event in events)
-        figures[3] = sum(event.locked for event in events)
-        figures[-5] = sum(event.in_wait for event in events)
-        figures[-4] = _bits([cpu])
-        figures[-3] = 1
-        figures[-2] = ""
+        figures: dict[str, object] = dict.fromkeys(_COLUMNS)
+        figures["records"] = len(events)
+        figures["loads"] = sum(event.read for event in events)
+        figures["stores"] = sum(event.write for event in events)
+        figures["locked"] = sum(event.locked for event in events)
+        figures["in_wait"] = sum(event.in_wait for event in events)
+        figures["cpus"] = _bits([cpu])
+        figures["cpu_count"] = 1
+        figures["nodes"] = ""
         waits[""] += sum(event.in_wait for event in events)
-        rows.append((line, offset, codes[code], cpu + 1, *figures))
+        rows.append((line, offset, codes[code], cpu + 1, *figures.values()))
         off = sum(event.interrupts_off for event in events)
         states.append((line, offset, codes[code], cpu + 1, len(events), off))
     builder.insert("memory_access", rows)

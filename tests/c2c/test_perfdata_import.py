@@ -96,14 +96,26 @@ def rows(path: Path, query: str) -> list[tuple[object, ...]]:
         return connection.execute(query).fetchall()
 
 
+def threads_of(*columns: bytes | None) -> list[tuple[int, int]]:
+    """Threads and their records, as the columns threads, thread_set and thread_records have them."""
+    listed, bits, records = (column or b"" for column in columns)
+    if not bits:
+        return list(struct.iter_unpack("<II", listed))
+    assert not listed
+    threads = [number for number in range(8 * len(bits)) if bits[number // 8] >> number % 8 & 1]
+    wide = len(records) == 4 * len(threads)
+    return list(zip(threads, struct.unpack(f"<{len(threads)}{'I' if wide else 'B'}", records), strict=True))
+
+
 def comms(path: Path) -> list[tuple[str, int]]:
     """The names of tasks, with their samples."""
     sums: Counter[str] = Counter()
     with closing(sqlite3.connect(path)) as connection:
         names = dict(connection.execute("SELECT id, comm FROM memory_thread"))
-        found = connection.execute("SELECT thread, records, threads FROM memory_access").fetchall()
-    for thread, records, threads in found:
-        shares = list(struct.iter_unpack("<II", threads)) or [(thread, records)]
+        query = "SELECT thread, records, threads, thread_set, thread_records FROM memory_access"
+        found = connection.execute(query).fetchall()
+    for thread, records, *several in found:
+        shares = threads_of(*several) or [(thread, records)]
         assert sum(count for _, count in shares) == records
         for id_, count in shares:
             sums[names[id_]] += count
@@ -297,9 +309,11 @@ def test_a_budget_drops_lines_and_says_so(tmp_path: Path) -> None:
 
 def samples_of_threads(path: Path, line: int) -> Counter[int]:
     """Samples by thread of the only access to the line of this address, as its row has them."""
-    query = f"SELECT threads, thread, records FROM memory_access JOIN memory_line ON line = id WHERE address = {line}"
-    ((several, thread, records),) = rows(path, query)
-    pairs = list(struct.iter_unpack("<II", several)) if several else [(thread, records)]
+    columns = "thread, records, threads, thread_set, thread_records"
+    ((thread, records, *several),) = rows(
+        path, f"SELECT {columns} FROM memory_access JOIN memory_line ON line = id WHERE address = {line}"
+    )
+    pairs = threads_of(*several) or [(thread, records)]
     tids = dict(rows(path, "SELECT id, tid FROM memory_thread"))
     assert [thread for thread, _ in pairs] == sorted({thread for thread, _ in pairs})
     return Counter({tids[thread]: count for thread, count in pairs})

@@ -80,8 +80,8 @@ def test_some_other_database(tmp_path: Path) -> None:
 def test_a_newer_schema(tmp_path: Path, example: Path) -> None:
     path = tmp_path / "newer"
     with changed(example, path) as connection:
-        connection.execute("PRAGMA user_version = 12")
-    assert "schema 12 is newer than this lockline reads (11)" in fault_of(path)
+        connection.execute("PRAGMA user_version = 13")
+    assert "schema 13 is newer than this lockline reads (12)" in fault_of(path)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <endian.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,6 +174,9 @@ int memory_row_thread(const struct memory_write *write, __u32 number)
 			     .tid = (__s32)thread->tid, .comm = clean(thread->comm, comm, sizeof(comm)));
 }
 
+/* Threads with ids below this one are written as a bit set: those of large ids take less as a list. */
+#define THREAD_SET 4096
+
 struct sums {
 	struct memory_counts counts;
 	__u64 remote_hitm_weight;
@@ -183,9 +187,13 @@ struct sums {
 	__u64 interrupts_on;
 	__u64 interrupts_off;
 	__u32 thread_count;
+	__u32 list_bytes;
+	__u32 set_bytes;
+	__u32 record_bytes;
 	__u32 cpu_bytes;
 	__u32 cpu_count;
 	__u8 cpus[MEMORY_CPUS / 8];
+	__u8 set[THREAD_SET / 8];
 	struct memory_share *threads; /* NULL: one, or too many */
 };
 
@@ -223,6 +231,60 @@ static void add_cpus(struct sums *sums, const struct memory_access *access)
 	sums->cpu_bytes = bytes > sums->cpu_bytes ? bytes : sums->cpu_bytes;
 }
 
+/* The threads as a list, as the recording has it: ids of rows, little-endian. */
+static void list_threads(struct sums *sums)
+{
+	struct memory_share *shares = sums->threads;
+
+	for (__u32 i = 0; i < sums->thread_count; i++)
+		shares[i] = (struct memory_share){htole32(shares[i].thread + 1), htole32(shares[i].records)};
+	sums->list_bytes = sums->thread_count * sizeof(*shares);
+}
+
+/* The threads as a bit set, and their records in place of the shares, which are not needed behind: they are shorter. */
+static void set_threads(struct sums *sums, __u32 most)
+{
+	struct memory_share *shares = sums->threads;
+	__u8 *records = (__u8 *)shares;
+
+	for (__u32 i = 0; i < sums->thread_count; i++) {
+		struct memory_share share = shares[i];
+		__u32 id = share.thread + 1, count = htole32(share.records);
+
+		sums->set[id / 8] |= 1u << id % 8;
+		sums->set_bytes = id / 8 + 1;
+		if (most <= 0xff)
+			*records++ = share.records;
+		else
+			records = (__u8 *)memcpy(records, &count, sizeof(count)) + sizeof(count);
+	}
+	sums->record_bytes = records - (__u8 *)shares;
+}
+
+static int add_threads(struct sums *sums, const struct memory_access *accesses, __u32 count)
+{
+	struct memory_share *shares = malloc(sums->thread_count * sizeof(*shares));
+	__u32 most = 0;
+	bool is_set;
+
+	if (!shares)
+		return -ENOMEM;
+	sums->threads = shares;
+	for (__u32 i = 0, at = 0; i < count; at += memory_access_threads(&accesses[i++]))
+		memory_access_shares(&accesses[i], shares + at);
+	is_set = shares[sums->thread_count - 1].thread + 1 < THREAD_SET;
+	for (__u32 i = 0; i < sums->thread_count; i++) {
+		most = shares[i].records > most ? shares[i].records : most;
+		/* Of several accesses each has its own list. */
+		is_set &= !i || shares[i].thread > shares[i - 1].thread;
+	}
+	if (is_set)
+		set_threads(sums, most);
+	else
+		list_threads(sums);
+	return 0;
+}
+
 /* Accesses with the same key: more than one only where a count was at its end. */
 static int add_up(struct sums *sums, const struct memory_access *accesses, __u32 count)
 {
@@ -243,23 +305,15 @@ static int add_up(struct sums *sums, const struct memory_access *accesses, __u32
 	for (__u32 i = 0; i < sums->cpu_bytes; i++)
 		sums->cpu_count += __builtin_popcount(sums->cpus[i]);
 	sums->thread_count = threads;
-	if (threads == 1 || threads > THREADS_MAX)
+	if (threads < 2 || threads > THREADS_MAX)
 		return 0;
-	sums->threads = malloc(threads * sizeof(*sums->threads));
-	if (!sums->threads)
-		return -ENOMEM;
-	for (__u32 i = 0, at = 0; i < count; at += memory_access_threads(&accesses[i++]))
-		memory_access_shares(&accesses[i], sums->threads + at);
-	/* As the recording has them: ids of rows, little-endian. */
-	for (__u32 i = 0; i < threads; i++)
-		sums->threads[i] =
-			(struct memory_share){htole32(sums->threads[i].thread + 1), htole32(sums->threads[i].records)};
-	return 0;
+	return add_threads(sums, accesses, count);
 }
 
 static void clear(struct sums *sums)
 {
 	free(sums->threads);
+	memset(sums->set, 0, sums->set_bytes);
 	memset(sums, 0, offsetof(struct sums, cpus));
 	memset(sums->cpus, 0, sizeof(sums->cpus));
 	sums->threads = NULL;
@@ -314,7 +368,9 @@ static int write_access(const struct memory_write *write, __s64 line, const stru
 		.load_weights = recorded(sums->load_weights),
 		.cpus = {sums->cpus, sums->cpu_bytes},
 		.cpu_count = recorded(sums->cpu_count),
-		.threads = {sums->threads, sums->threads ? sums->thread_count * sizeof(*sums->threads) : 0},
+		.threads = {sums->threads, sums->list_bytes},
+		.thread_set = {sums->set, sums->set_bytes},
+		.thread_records = {sums->threads, sums->record_bytes},
 	};
 	char nodes[1024];
 	int err;

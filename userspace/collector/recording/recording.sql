@@ -7,7 +7,7 @@
 -- entries of one bucket add up.  See docs/recording.md.
 
 PRAGMA application_id = 0x6c6f636b; -- "lock"
-PRAGMA user_version = 11;
+PRAGMA user_version = 12;
 
 -- Host, kernel, options, begin and end: one row per fact, names in docs/recording.md.
 CREATE TABLE meta (
@@ -610,7 +610,9 @@ CREATE TABLE memory_code (
 -- Accesses by line, offset, instruction and thread.  The counts are those of
 -- c2c_decode_stats() of tools/perf/util/mem-events.c; NULL: the source does not tell.
 -- cpus: little-endian bit set; NULL with cpu_count where only their number is known.
--- threads: of a row of several threads, whose thread is 0: id and records of each, 32 bits each, little-endian.
+-- Of a row of several threads, whose thread is 0: thread_set, a little-endian bit set of their ids, and thread_records,
+-- the records of each by its id, all in 8 bits or all in 32, little-endian.  Where an id is above 4095, and before
+-- schema 12, threads has them: id and records of each, 32 bits each, little-endian.
 CREATE TABLE memory_access (
 	line INTEGER NOT NULL,
 	offset INTEGER NOT NULL,      -- in the line, bytes; -1: somewhere in it, where the source does not tell
@@ -646,6 +648,8 @@ CREATE TABLE memory_access (
 	cpu_count INTEGER,
 	nodes TEXT NOT NULL,          -- of the CPUs, as the text source has them, or ''
 	threads BLOB,
+	thread_set BLOB,
+	thread_records BLOB,
 	PRIMARY KEY (line, offset, code, thread)
 ) WITHOUT ROWID;
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from lockline import version
 from lockline.recording import writer
+from lockline.recording.memory_rows import MemoryAccess, MemoryCount, MemoryLine, MemorySource
 from lockline.recording.memory_rows import MemoryCode as Code
-from lockline.recording.memory_rows import MemoryCount, MemoryLine, MemorySource
 from lockline.recording.memory_rows import MemoryProblem as Problem
 from lockline.recording.memory_rows import MemoryThread as Thread
 
@@ -60,6 +60,8 @@ class Access:
     cpu_count: int | None = None
     nodes: str = ""
     threads: bytes | None = None
+    thread_set: bytes | None = None
+    thread_records: bytes | None = None
 
     @property
     def key(self) -> tuple[int, int, int, int]:
@@ -68,7 +70,7 @@ class Access:
 
 
 # What adds up when two rows have one key.
-SUMMED = tuple(item.name for item in fields(Access) if item.name not in {"cpus", "cpu_count", "nodes", "threads"})[4:]
+SUMMED = MemoryAccess._fields[4 : MemoryAccess._fields.index("cpus")]
 
 
 @dataclass(frozen=True)

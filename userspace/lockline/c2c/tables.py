@@ -328,7 +328,7 @@ class _Threads:
     @property
     def ids(self) -> Iterable[int]:
         """Of the threads."""
-        return _places_of(self.known) if self._are_ids else self.places
+        return memory.places_of(self.known) if self._are_ids else self.places
 
     def of(self, row: memory.AccessSum) -> int:
         """The threads of an access, as a set of bits."""
@@ -367,7 +367,7 @@ class _Names:
         new: set[int] = set()
         for group in groups:
             if group.known:
-                new.update(_places_of(group.known & ~self._asked))
+                new.update(memory.places_of(group.known & ~self._asked))
             else:
                 new.update(thread for thread in group.ids if thread not in self._names)
         for thread, name in memory.comms_of_threads(recording, sorted(new)).items():
@@ -392,14 +392,6 @@ class _Names:
 def _bits_of(numbers: Iterable[int]) -> int:
     """A bit set of those that are small."""
     return reduce(or_, (1 << number for number in numbers if 0 <= number < memory.MAX_SET), 0)
-
-
-def _places_of(bits: int) -> Iterator[int]:
-    """The numbers of the bits that are set."""
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low
 
 
 def _accesses(

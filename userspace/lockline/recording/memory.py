@@ -7,7 +7,8 @@ Every function raises RecordingError if what it reads is damaged, and gives noth
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import reduce
+from operator import or_
 
 from lockline.base.values import NamedTuple
 from lockline.recording.conditions import Condition, above, among, equal, where
@@ -28,8 +29,10 @@ _GROUPED_SINCE = 5
 MAX_SET = 1 << 12
 # Threads whose names are asked for at once.
 _NAMES = 10_000
+_SETS_SINCE = 12
 # A thread's id, and its records.
-_PAIR_BYTES = 8
+_COUNT_BYTES = 4
+_PAIR_BYTES = 2 * _COUNT_BYTES
 _BYTES = bytes(range(256))
 _TRANSFERS = "ifnull(local_hitm, 0) + ifnull(remote_hitm, 0) + ifnull(local_peer, 0) + ifnull(remote_peer, 0)"
 _SUMS = ", ".join(f"SUM({name})" for name in FIGURES)
@@ -87,8 +90,8 @@ class AccessSum(NamedTuple):
     """The accesses of one instruction to one offset of a line; figures: as FIGURES.
 
     cpus: a bit set, None where a row has none.  thread_set: likewise of the threads' ids, None where one of these is
-    large; who: threads and their records, as they are or as the recording has them; small: records of each thread, b""
-    where one of these is above 255, or not known.
+    large.  records_of: of each thread, in the order of the set, one byte each or four; listed: threads and their
+    records where the recording has no set of them.
     """
 
     line: int
@@ -99,29 +102,29 @@ class AccessSum(NamedTuple):
     nodes: str
     cpus: int | None
     thread_set: int | None
-    who: "bytes | tuple[Sequence[int], Sequence[int]]"
-    small: bytes = b""
+    records_of: bytes
+    listed: tuple[Sequence[int], Sequence[int]] | None = None
 
     @property
     def threads(self) -> Sequence[int]:
         """The threads' ids."""
-        return _pairs(self.who)[0::2] if isinstance(self.who, bytes) else self.who[0]
+        return self.listed[0] if self.listed else tuple(places_of(self.thread_set or 0))
 
     @property
     def shares(self) -> Sequence[int]:
         """How many records each of them has, in the same order, () where it is not told."""
-        return _pairs(self.who)[1::2] if isinstance(self.who, bytes) else self.who[1]
+        if self.listed:
+            return self.listed[1]
+        wide = len(self.records_of) != (self.thread_set or 0).bit_count()
+        return _numbers(self.records_of) if wide else self.records_of
 
     def reaches(self, least: int) -> bool:
         """Whether one of them has so many records, at most 256."""
-        if not isinstance(self.who, bytes):
-            return max(self.who[1], default=0) >= least
-        # By bytes: to make a number of each takes ten times as long.
-        if self.small:
-            return bool(self.small.translate(None, _BYTES[:least]))
-        if any(self.who[at::_PAIR_BYTES].strip(b"\0") for at in (5, 6, 7)):
-            return True
-        return bool(self.who[4::_PAIR_BYTES].translate(None, _BYTES[:least]))
+        if self.listed:
+            return max(self.listed[1], default=0) >= least
+        # By bytes: to make a number of each takes ten times as long.  Of four bytes one has 256 or more.
+        found = self.records_of.translate(None, _BYTES[:least])
+        return bool(found) or len(self.records_of) != (self.thread_set or 0).bit_count()
 
 
 class Symbol(NamedTuple):
@@ -140,6 +143,8 @@ class _Behind(NamedTuple):
     threads: str | None
     shares: str | None
     several: bytes | None
+    thread_set: bytes | None
+    records_of: bytes | None
     cpu_sets: str | None
     unknown_cpus: int
     no_cpus: int
@@ -206,7 +211,7 @@ def shared_lines(recording: Recording) -> list[SharedLine]:
     columns = ", ".join(f"SUM({name})" for name in ("records", "loads", "stores", "fill_buffer"))
     # Of each line until the first row of several threads: to look into all rows takes most of the time.
     several = f"""EXISTS (
-        SELECT 1 FROM memory_access AS one WHERE one.line = every.line AND length({_threads(recording)}) > 0)"""
+        SELECT 1 FROM memory_access AS one WHERE one.line = every.line AND ({_several(recording)}))"""
     query = f"""
         SELECT line, 1 + (MIN(thread) < MAX(thread)) + {several}, SUM({_TRANSFERS}) AS moved, {columns}
         FROM memory_access AS every GROUP BY line
@@ -240,83 +245,66 @@ class _Alone(NamedTuple):
     cpus: bytes | None
     thread: int
     threads: bytes | None
+    thread_set: bytes | None
+    records_of: bytes | None
 
 
-# A byte that is 0 as a digit, and any other one.
-_IS_ZERO = b"1" + b"0" * 255
+def places_of(bits: int) -> Iterator[int]:
+    """The numbers of the bits that are set."""
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
 
 
-@cache
-def _large(threads: int) -> int:
-    """The bits that are 0 in so many pairs of a thread and its records where no id and no count is large."""
-    return int.from_bytes(b"\0\0\xff\xff\0\xff\xff\xff" * threads, "little")
-
-
-def _set_of(several: bytes) -> tuple[int | None, bytes]:
-    """The ids of some threads as a bit set, None if one is large; and the counts of their records, b"" likewise.
-
-    To look at each id takes ten times as long.
-    """
-    small = not int.from_bytes(several, "little") & _large(len(several) // _PAIR_BYTES)
-    if not small and (several[2::_PAIR_BYTES].strip(b"\0") or several[3::_PAIR_BYTES].strip(b"\0")):
-        return None, b""
-    low, high = several[0::_PAIR_BYTES], several[1::_PAIR_BYTES]
-    found = begin = 0
-    # The ids are sorted: those of one high byte stand together.
-    while begin < len(high):
-        block = high[begin]
-        count = high.count(block)
-        if block << 8 >= MAX_SET or high[begin : begin + count].count(block) != count:
-            return None, b""
-        # A table of all bytes: it has 0 for each that is there, and every other one for itself.
-        ids = low[begin : begin + count]
-        digits = bytes.maketrans(ids, bytes(count)).translate(_IS_ZERO)
-        bits = int(digits[::-1], 2)
-        found |= (bits if 0 in ids else bits & ~1) << (block << 8)
-        begin += count
-    return found, several[4::_PAIR_BYTES] if small else b""
+def _set_of(recording: Recording, bits: bytes, records: bytes | None) -> tuple[int, bytes]:
+    """Threads as a bit set, and their records; RecordingError unless these belong together."""
+    found = int.from_bytes(bits[: MAX_SET // 8], "little")
+    records = records or b""
+    if len(records) not in (found.bit_count(), found.bit_count() * _COUNT_BYTES):
+        raise damaged(recording.path, "memory_access.thread_records are not those of its threads")
+    return found, records
 
 
 def _single_accesses(recording: Recording, lines: Sequence[int]) -> list[AccessSum] | None:
     """As access_sums(), where each is one row; None if some are of several, or a value is not what it should be."""
     query = f"""
-        SELECT line, offset, code, {", ".join(FIGURES)}, cpu_count, nodes, cpus, thread, threads
+        SELECT line, offset, code, {", ".join(FIGURES)}, cpu_count, nodes, cpus, thread, threads, {_sets(recording)}
         FROM memory_access{where(among("line", lines))} ORDER BY line, offset, code"""
     found: list[AccessSum] = []
     line = offset = code = -1
     types = _KEY_TYPES | _FIGURE_TYPES | accepted_types(_Alone)
     first, last = len(_KEY_TYPES), len(_KEY_TYPES) + len(FIGURES)
     for row in recording.checked(types, "memory_access", query):
-        cpu_count, nodes, bits, thread, several = row[last:]
+        cpu_count, nodes, bits, thread, listed, thread_set, records_of = row[last:]
         if row[2] == code and row[1] == offset and row[0] == line:
             return None
         line, offset, code = row[:first]
         cpus = None if bits is None else int.from_bytes(bits[:_MAX_CPU_BYTES], "little")
         figures = row[first:last]
-        if several:
-            if len(several) % _PAIR_BYTES:
+        threads: int | None
+        who: tuple[Sequence[int], Sequence[int]] | None = None
+        if thread_set:
+            threads, each = _set_of(recording, thread_set, records_of)
+        elif listed:
+            if len(listed) % _PAIR_BYTES:
                 return None
-            threads, small = _set_of(several)
-            # By _make(): thousands of them are made.
-            found.append(
-                AccessSum._make((line, offset, code, figures, cpu_count, nodes, cpus, threads, several, small))
-            )
-            continue
-        records = figures[0]
-        found.append(
-            AccessSum(
-                line,
-                offset,
-                code,
-                figures,
-                cpu_count,
-                nodes,
-                cpus,
-                1 << thread if 0 <= thread < MAX_SET else None,
-                ((thread,), () if records is None or records < 0 else (records,)),
-            )
-        )
+            who = _pairs(listed)
+            threads, each = _small(who[0]), b""
+        else:
+            records = figures[0]
+            who = (thread,), () if records is None or records < 0 else (records,)
+            threads, each = 1 << thread if 0 <= thread < MAX_SET else None, b""
+        # By _make(): thousands of them are made.
+        found.append(AccessSum._make((line, offset, code, figures, cpu_count, nodes, cpus, threads, each, who)))
     return found
+
+
+def _small(threads: Sequence[int]) -> int | None:
+    """The ids as a bit set, None if one is large."""
+    if max(threads) >= MAX_SET:
+        return None
+    return reduce(or_, map((1).__lshift__, threads))
 
 
 def access_sums(recording: Recording, lines: Sequence[int]) -> Iterator[AccessSum]:
@@ -331,8 +319,8 @@ def access_sums(recording: Recording, lines: Sequence[int]) -> Iterator[AccessSu
 def _access_sums(recording: Recording, lines: Sequence[int]) -> Iterator[AccessSum]:
     query = f"""
         SELECT line, offset, code, {_SUMS}, MAX(cpu_count), MIN(nodes), GROUP_CONCAT(thread),
-            GROUP_CONCAT(ifnull(records, -1)), MAX({_threads(recording)}), GROUP_CONCAT(hex(cpus)),
-            SUM(cpus IS NULL), SUM(typeof(cpus) NOT IN ('blob', 'null'))
+            GROUP_CONCAT(ifnull(records, -1)), MAX({_threads(recording)}), {_sets(recording, "MAX")},
+            GROUP_CONCAT(hex(cpus)), SUM(cpus IS NULL), SUM(typeof(cpus) NOT IN ('blob', 'null'))
         FROM memory_access{where(among("line", lines))} GROUP BY line, offset, code"""
     last = len(_KEY_TYPES) + len(FIGURES)
     for row in recording.checked(_KEY_TYPES | _FIGURE_TYPES | accepted_types(_Behind), "memory_access", query):
@@ -349,6 +337,7 @@ def _access_sums(recording: Recording, lines: Sequence[int]) -> Iterator[AccessS
             behind.nodes,
             None if behind.unknown_cpus else _united(behind.cpu_sets),
             None,
+            b"",
             (threads, shares),
         )
 
@@ -358,24 +347,44 @@ def _threads(recording: Recording) -> str:
     return "threads" if recording.schema >= _GROUPED_SINCE else "NULL"
 
 
+def _several(recording: Recording) -> str:
+    """Whether a row is of several threads."""
+    listed = f"length({_threads(recording)}) > 0"
+    return listed if recording.schema < _SETS_SINCE else f"{listed} OR length(thread_set) > 0"
+
+
+def _sets(recording: Recording, function: str = "") -> str:
+    """The columns with these threads as a set, and their records; recordings before schema 12 have none."""
+    if recording.schema < _SETS_SINCE:
+        return "NULL, NULL"
+    return f"{function}(thread_set), {function}(thread_records)"
+
+
 def _who(recording: Recording, behind: _Behind) -> tuple[Sequence[int], Sequence[int]]:
     """The threads of an access, and how many records each of them has, () if that is not told of all."""
+    if behind.thread_set:
+        bits, records = _set_of(recording, behind.thread_set, behind.records_of)
+        return tuple(places_of(bits)), records if len(records) == bits.bit_count() else _numbers(records)
     if behind.several:
         if len(behind.several) % _PAIR_BYTES:
             raise damaged(recording.path, "memory_access.threads is not a list of threads")
-        pairs = _pairs(behind.several)
-        return pairs[0::2], pairs[1::2]
+        return _pairs(behind.several)
     threads = array("q", map(int, (behind.threads or "").split(",")) if behind.threads else ())
     shares = array("q", map(int, (behind.shares or "").split(",")) if behind.shares else ())
     return threads, () if any(share < 0 for share in shares) else shares
 
 
-def _pairs(several: bytes) -> "array[int]":
-    """Threads and their records, by turns."""
-    pairs = array("I", several)
+def _pairs(listed: bytes) -> "tuple[array[int], array[int]]":
+    """Threads, and their records."""
+    numbers = _numbers(listed)
+    return numbers[0::2], numbers[1::2]
+
+
+def _numbers(listed: bytes) -> "array[int]":
+    numbers = array("I", listed)
     if sys.byteorder == "big":
-        pairs.byteswap()
-    return pairs
+        numbers.byteswap()
+    return numbers
 
 
 def _united(sets: str | None) -> int | None:

@@ -73,11 +73,11 @@ class MemoryCode(NamedTuple):
     line: str
 
 
-@table("memory_access", since=2, added={"threads": (5, None)})
+@table("memory_access", since=2, added={"threads": (5, None), "thread_set": (12, None), "thread_records": (12, None)})
 class MemoryAccess(NamedTuple):
     """Accesses from one instruction to one offset of a line; None: the source does not tell.
 
-    They are of one thread, or of those in `threads`: id and records of each, 32 bits each, little-endian.
+    They are of one thread, or of those in `thread_set`, or in `threads`: see recording.sql.
     """
 
     line: int
@@ -114,12 +114,14 @@ class MemoryAccess(NamedTuple):
     cpu_count: int | None
     nodes: str
     threads: bytes | None
+    thread_set: bytes | None
+    thread_records: bytes | None
 
 
 # Columns of memory_access that add up, and that no report shows or goes by.
 _UNSHOWN = frozenset(("blocked", "no_map", "no_parse", "load_weight", "load_weights"))
 # The others that add up.
-FIGURES = tuple(name for name in MemoryAccess._fields[4:-4] if name not in _UNSHOWN)
+FIGURES = tuple(name for name in MemoryAccess._fields[4:-6] if name not in _UNSHOWN)
 
 
 @table("memory_problem", since=2)

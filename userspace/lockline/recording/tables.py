@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from lockline.base.values import dataclass
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 OLDEST_SCHEMA = 1
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
