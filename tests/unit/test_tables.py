@@ -6,7 +6,6 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,11 +13,10 @@ import pytest
 
 from lockline.base.errors import RecordingError
 from lockline.c2c.model import Counts
-from lockline.c2c.store import Access
 from lockline.recording import memory_rows, rows
 from lockline.recording.conditions import Condition, above, among, at_most_bytes, between, either, equal, where
 from lockline.recording.reader import Recording
-from lockline.recording.tables import OLDEST_SCHEMA, SCHEMA_VERSION, TABLES, Table, table_of
+from lockline.recording.tables import OLDEST_SCHEMA, SCHEMA_VERSION, TABLES, Table
 from recording_generator import SCHEMA
 
 PACKAGE = Path(__file__).resolve().parents[2] / "userspace" / "lockline"
@@ -60,11 +58,8 @@ def test_the_version_is_the_schemas(connection: sqlite3.Connection) -> None:
     assert added == set(range(OLDEST_SCHEMA, SCHEMA_VERSION + 1))
 
 
-def test_what_is_counted_and_what_is_written_of_accesses_are_the_columns() -> None:
+def test_what_is_counted_of_accesses_are_the_columns() -> None:
     assert Counts._fields == (*memory_rows.FIGURES, "watched")
-    assert [item.name for item in fields(Access)] == [
-        column.name for column in table_of(memory_rows.MemoryAccess).columns
-    ]
 
 
 class Grown(NamedTuple):

@@ -5,9 +5,9 @@ The way into a recording for Python code; `lockline-collect` has its own for per
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lockline import version
 from lockline.recording import writer
@@ -19,49 +19,40 @@ from lockline.recording.memory_rows import MemoryThread as Thread
 __all__ = ["SUMMED", "Access", "Code", "Memory", "Problem", "Thread", "cpu_bits", "merged", "signed", "write_recording"]
 
 
-@dataclass(slots=True)
 class Access:
     """A row of memory_access, to be filled; None: the source does not tell.  offset -1: somewhere in the line.
 
-    cpus: ranges of CPUs, first and last.
+    It has the columns of that table.  cpus: ranges of CPUs, first and last.
     """
+
+    __slots__ = MemoryAccess._fields
 
     line: int
     offset: int
     code: int
     thread: int
-    records: int | None = None
-    loads: int | None = None
-    stores: int | None = None
-    locked: int | None = None
-    local_hitm: int | None = None
-    remote_hitm: int | None = None
-    local_peer: int | None = None
-    remote_peer: int | None = None
-    fill_buffer: int | None = None
-    l1_hit: int | None = None
-    l2_hit: int | None = None
-    llc_hit: int | None = None
-    remote_hit: int | None = None
-    local_dram: int | None = None
-    remote_dram: int | None = None
-    store_l1_hit: int | None = None
-    store_l1_miss: int | None = None
-    store_unknown: int | None = None
-    blocked: int | None = None
-    no_map: int | None = None
-    no_parse: int | None = None
-    remote_hitm_weight: int | None = None
-    local_hitm_weight: int | None = None
-    load_weight: int | None = None
-    load_weights: int | None = None
-    in_wait: int | None = None
-    cpus: tuple[tuple[int, int], ...] | None = None
-    cpu_count: int | None = None
-    nodes: str = ""
-    threads: bytes | None = None
-    thread_set: bytes | None = None
-    thread_records: bytes | None = None
+    cpus: tuple[tuple[int, int], ...] | None
+    nodes: str
+
+    if TYPE_CHECKING:
+        # The other columns.
+        def __getattr__(self, name: str) -> int | None: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
+
+    def __init__(self, line: int, offset: int, code: int, thread: int, **told: Any) -> None:
+        values = dict.fromkeys(MemoryAccess._fields) | {"nodes": ""} | told
+        for name, value in (values | {"line": line, "offset": offset, "code": code, "thread": thread}).items():
+            setattr(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Access) and self.values == other.values
+
+    __hash__ = None  # type: ignore[assignment]  # it is filled
+
+    @property
+    def values(self) -> list[Any]:
+        """Of all columns, in the table's order."""
+        return [getattr(self, name) for name in MemoryAccess._fields]
 
     @property
     def key(self) -> tuple[int, int, int, int]:
@@ -125,13 +116,13 @@ def _add(row: Access, more: Access) -> None:
         row.nodes = " ".join(part for part in (row.nodes, more.nodes) if part)
 
 
-def _access_values(access: Access) -> tuple[Any, ...]:
-    values = [getattr(access, item.name) for item in fields(Access)]
+def _access_values(access: Access) -> Sequence[Any]:
+    values = access.values
     values[_CPUS] = None if access.cpus is None else cpu_bits(access.cpus)
-    return tuple(values)
+    return values
 
 
-_CPUS = [item.name for item in fields(Access)].index("cpus")
+_CPUS = MemoryAccess._fields.index("cpus")
 
 
 def write_recording(path: Path, memory: Memory) -> None:
