@@ -155,8 +155,9 @@ def test_the_members_of_a_futex_bucket(guest: Guest) -> None:
     # The kernel's hash of the address gives what a kprobe saw.
     ((address,),) = guest.rows("bucket.lockline", "SELECT address FROM memory_line")
     assert address & (1 << 64) - 1 == int(guest.text("bucket"), 16)
-    # Its lock is known by its waits: where CPUs take turns there may be none.
-    ((waits,),) = guest.rows("bucket.lockline", "SELECT count(*) FROM lock_total")
+    # Its lock is known by its waits: where CPUs take turns there may be none, while others wait for other locks.
+    of_lock = f"SELECT count(*) FROM lock_total JOIN lock ON lock.id = lock WHERE address = {address + 4}"
+    ((waits,),) = guest.rows("bucket.lockline", of_lock)
     named = [("futex_hash_bucket.lock", 4)] if waits else []
     assert [(lock["name"], lock["offset"]) for lock in line["locks"]] == named
     offsets = {part["offset"]: part for part in line["offsets"]}
