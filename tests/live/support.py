@@ -316,11 +316,28 @@ class Recording:
         self.close()
 
 
+# Seconds in which a load that does not run all the time runs once.
+TURN_S = 0.1
+
+
+def keep_to_share(group: int, share: float, over: threading.Event) -> None:
+    """Stops all of a process group, and lets it go on for that share of the time, until it is over."""
+    with suppress(ProcessLookupError):
+        while not over.wait(TURN_S * share):
+            os.killpg(group, signal.SIGSTOP)
+            over.wait(TURN_S * (1 - share))
+            os.killpg(group, signal.SIGCONT)
+
+
 @contextmanager
 def running(
-    *command: str | Path, cwd: Path | None = None, nice: int = LOAD_NICE, end: signal.Signals = signal.SIGTERM
+    *command: str | Path,
+    cwd: Path | None = None,
+    nice: int = LOAD_NICE,
+    end: signal.Signals = signal.SIGTERM,
+    share: float = 1,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A load in a process group of its own, ended with all that it started."""
+    """A load in a process group of its own, ended with all that it started; share: of the time that it runs."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -330,9 +347,16 @@ def running(
         process_group=0,
         preexec_fn=lambda: os.nice(nice) and None,
     )
+    over = threading.Event()
+    keeper = threading.Thread(target=keep_to_share, args=(process.pid, share, over), daemon=True)
+    if share < 1:
+        keeper.start()
     try:
         yield process
     finally:
+        over.set()
+        if share < 1:
+            keeper.join()
         try:
             os.killpg(process.pid, end)
             process.wait(10)

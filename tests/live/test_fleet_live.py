@@ -49,8 +49,8 @@ def test_the_whole_path(live: Path, two_cpus: None, tmp_path: Path, monkeypatch:
         # Its waits are long, and each is recorded: of a holder that sleeps, in a container.
         held = stack.enter_context(Workload(live, "uffd_mutex"))
         (home / f"docker-{identity}.scope" / "cgroup.procs").write_text(str(held.pid))
-        stack.enter_context(running(live / "workloads" / "lock_load", "directory", "2", cwd=tmp_path))
-        stack.enter_context(running(live / "workloads" / "lock_load", "futex", "2"))
+        stack.enter_context(running(live / "workloads" / "lock_load", "directory", "2", cwd=tmp_path, share=0.2))
+        stack.enter_context(running(live / "workloads" / "lock_load", "futex", "2", share=0.2))
         pingers = stack.enter_context(Workload(live, "ping_pong", "line", "tokens"))
         pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
         reason = pool.submit(why, tmp_path, "-d", "4", "-o", str(tmp_path / "why"))

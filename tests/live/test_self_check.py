@@ -92,7 +92,7 @@ def test_the_slices(live: Path, recording: Path) -> None:
     """Pairs have one slice of each kind, slices do not overlap, and the deeper probes are silent without."""
     with (
         Collector(live, recording, "--self-check=0.25", "-I", "0.2", "--episodes", "--threshold", "0ms"),
-        running(live / "workloads" / "lock_load", "directory", "4", cwd=recording.parent),
+        running(live / "workloads" / "lock_load", "directory", "4", cwd=recording.parent, share=0.3),
     ):
         wait_for(lambda: len(slices(recording)) >= 8, "8 slices")
     found = slices(recording)
@@ -167,7 +167,7 @@ def test_deeper_probes_that_cannot_come_back(live: Path, recording: Path) -> Non
     waits = "SELECT sum(waits) FROM lock_total"
     with (
         Collector(live, recording, "--self-check=0.25", "-I", "0.1", "--episodes") as collector,
-        running(live / "workloads" / "lock_load", "directory", "4", cwd=recording.parent),
+        running(live / "workloads" / "lock_load", "directory", "4", cwd=recording.parent, share=0.3),
     ):
         before = resource.prlimit(collector.process.pid, resource.RLIMIT_NOFILE)
         without_descriptors(collector.process.pid)

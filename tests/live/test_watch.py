@@ -273,7 +273,7 @@ def test_the_bucket_of_a_futex(live: Path, recording: Path, tmp_path: Path) -> N
         "SELECT tgid, futex.address, lock.address FROM futex_bucket JOIN futex ON futex.id = futex JOIN lock ON"
         " lock.id = lock WHERE tgid AND futex.id > 1 AND lock.address ORDER BY waits DESC"
     )
-    with running("stress-ng", "--futex", "2", "--timeout", "300", "--temp-path", tmp_path):
+    with running("stress-ng", "--futex", "2", "--timeout", "300", "--temp-path", tmp_path, share=0.3):
         with Collector(live, found_at, "--futex"):
             wait_for(lambda: found_at.exists() and bool(ask(found_at, query)), "waits for a futex's bucket")
         tgid, address, lock = ask(found_at, query)[0]
