@@ -20,6 +20,11 @@ from typing import Self
 
 import pytest
 
+from lockline.analysis.selection import Selection
+from lockline.base.text import Style
+from lockline.recording.reader import open_recording
+from lockline.render.text import render
+from lockline.rules.report import make_report
 from support import Collector, Recording, Workload, bpf_links, bpf_objects, planted, wait_for
 
 # How long a recording is stopped; more waits than the rings of the least memory hold.
@@ -30,6 +35,7 @@ FROZEN_S = float(os.environ.get("LOCKLINE_FROZEN_S", "10"))
 KIND_MUTEX = 3
 KILLS = 14
 KILLS_AT_ONCE = 4
+STYLE = Style(unicode=True)
 KINDS_OF_OBJECTS = ("prog", "map", "link")
 
 # What a profiler could be tempted to change.
@@ -80,7 +86,7 @@ def intervals(path: Path) -> int:
         return 0
 
 
-def assert_whole(build: Path, path: Path, at_least: int) -> None:
+def assert_whole(path: Path, at_least: int) -> None:
     """The file opens, holds the intervals, agrees with itself, and can be reported."""
     with Recording(path) as result:
         assert result.integrity() == "ok"
@@ -88,12 +94,8 @@ def assert_whole(build: Path, path: Path, at_least: int) -> None:
         by_lock = result.rows("SELECT sum(waits), sum(wait_ns), sum(failed) FROM lock_total")
         for table in ("cpu_total", "cell_total", "wait_interval"):
             assert result.rows(f"SELECT sum(waits), sum(wait_ns), sum(failed) FROM {table}") == by_lock, table
-    report = build / "bin" / "lockline"
-    if not report.exists():
-        pytest.fail("build/bin/lockline is missing: run make first", pytrace=False)
-    done = subprocess.run([report, "report", path], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout
+    with open_recording(path) as opened:
+        assert render(make_report(opened, Selection(), 0), STYLE)
 
 
 def test_sigkill_at_any_time(live: Path, tmp_path: Path, load: None) -> None:
@@ -112,7 +114,7 @@ def test_sigkill_at_any_time(live: Path, tmp_path: Path, load: None) -> None:
         subprocess.run(["sleep", f"{wait:.4f}"], check=True)
         assert collector.stop(signal.SIGKILL) == -signal.SIGKILL
         wait_for(lambda: not still_there(objects), "release of the BPF objects")
-        assert_whole(live, path, committed)
+        assert_whole(path, committed)
 
     with ThreadPoolExecutor(KILLS_AT_ONCE) as pool:
         assert len(list(pool.map(kill, turns))) == KILLS
@@ -134,7 +136,7 @@ def test_sigkill_of_one_that_keeps_a_part(live: Path, recording: Path, load: Non
     part = recording.with_name("part")
     saved = subprocess.run([report, "save", "-1s", recording, "-o", part], capture_output=True, text=True, check=False)
     assert saved.returncode == 0, saved.stderr
-    assert_whole(live, part, 1)
+    assert_whole(part, 1)
     assert collector.stop(signal.SIGKILL) == -signal.SIGKILL
     with Recording(recording) as result:
         assert result.integrity() == "ok"
@@ -171,7 +173,7 @@ def test_signal_ends_the_recording(live: Path, recording: Path, load: None, numb
     objects = objects_of(collector.process.pid)
     assert collector.stop(number) == 0, collector.errors()
     wait_for(lambda: not still_there(objects), "release of the BPF objects")
-    assert_whole(live, recording, 2)
+    assert_whole(recording, 2)
     with Recording(recording) as result:
         assert result.waits() > 0
         assert result.begins() == result.begins_accounted()
@@ -316,7 +318,7 @@ def goes_on_from(before: int, small: PrivateMount, path: Path, collector: Collec
 @contextmanager
 def whole_copy(live: Path, copy: Path, least: int) -> Iterator[Recording]:
     """The copied recording: so many intervals at least, and each begin accounted for."""
-    assert_whole(live, copy / "x.lockline", least)
+    assert_whole(copy / "x.lockline", least)
     with Recording(copy / "x.lockline") as result:
         assert result.begins() == result.begins_accounted()
         yield result
@@ -417,7 +419,7 @@ def test_frozen_file_system(live: Path, tmp_path: Path, image: Path, load: None)
         assert collector.stop() == 0, collector.errors()
         copy = tmp_path / "copy"
         shutil.copytree(small.inside, copy)
-    assert_whole(live, copy / "x.lockline", before + 2)
+    assert_whole(copy / "x.lockline", before + 2)
     with Recording(copy / "x.lockline") as result:
         assert result.begins() == result.begins_accounted()
         # More than the rings hold was kept in memory.
@@ -477,7 +479,7 @@ def test_stopped_for_a_while(live: Path, recording: Path, tmp_path: Path) -> Non
         done = intervals(recording)
         wait_for(lambda: intervals(recording) > done + 1, "intervals after it")
         assert collector.stop() == 0, collector.errors()
-    assert_whole(live, recording, done + 1)
+    assert_whole(recording, done + 1)
     with Recording(recording) as result:
         assert result.begins() == result.begins_accounted()
         assert result.loss("events_overwritten") > 0
@@ -499,7 +501,7 @@ def test_full_disk_up_to_the_end(live: Path, tmp_path: Path, load: None) -> None
         (small.inside / "filler").unlink()
         copy = tmp_path / "copy"
         shutil.copytree(small.inside, copy)
-    assert_whole(live, copy / "x.lockline", before + (0 if status else 1))
+    assert_whole(copy / "x.lockline", before + (0 if status else 1))
 
 
 def test_full_disk_from_the_start(live: Path, tmp_path: Path) -> None:
