@@ -27,7 +27,7 @@ def test_the_demo(tmp_path: Path, capsys: pytest.CaptureFixture[str], beside: tu
     with ExitStack() as stack:
         if beside:
             stack.enter_context(planted(beside, tmp_path, nice=19))
-        code = cli.main(["demo", "-d", "4"])
+        code = cli.main(["demo", "-d", "2"])
     captured = capsys.readouterr()
     text = " ".join(captured.out.split())
     assert code == 0, captured.err + captured.out

@@ -174,7 +174,7 @@ def test_threads_that_yield_are_found_on_a_machine_that_is_short_of_cpus(tmp_pat
 
         def told_by_switches() -> bool:
             # One look may meet nothing but the exchange before the yield, or none of the switches.
-            told = worth_telling(look_at_spins(Target(("-p", str(load.pid)), ""), 2)[0])
+            told = worth_telling(look_at_spins(Target(("-p", str(load.pid)), ""), 1)[0])
             yields = [(one.kind, one.tgid, one.caller) for one in told if one.switches > 0]
             return yields == [("yield", load.pid, "yield_lock")] and len(told) == 1
 
