@@ -52,6 +52,7 @@ def kept(name: str, sources: Iterable[Path], make_file: Callable[[Path], object]
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not found.exists():
             part = folder / f"{name}.part"
+            part.unlink(missing_ok=True)  # of who was killed
             make_file(part)
             part.replace(found)
             for other in folder.glob(f"{name}.*"):

@@ -9,15 +9,18 @@ from pathlib import Path
 
 import pytest
 
+import recording_generator
 from example_recording import make_example
 from lockline.analysis.selection import Selection
 from lockline.analysis.series import read_slices
+from lockline.base import histogram
 from lockline.base.text import Style
 from lockline.recording import connection as module
 from lockline.recording.reader import open_recording
 from lockline.render import screen
 from lockline.rules.report import make_report
-from recording_generator import SECOND, RecordingBuilder, Shape, generate
+from programs import kept
+from recording_generator import SCHEMA, SECOND, RecordingBuilder, Shape, generate
 
 TOP = Path(__file__).resolve().parents[2]
 
@@ -30,9 +33,10 @@ EVERY_REPORT = {
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def large() -> Path:
     """256 CPUs, 2,000 locks, 4,000 cells in each of 30 s: totals as large as after ten minutes, but for cell_total."""
-    return generate(tmp_path_factory.mktemp("large") / "large.lockline", Shape(seconds=30))
+    sources = [Path(source.__file__) for source in (recording_generator, histogram)]
+    return kept("large.lockline", [*sources, SCHEMA], lambda path: generate(path, Shape(seconds=30)))
 
 
 class Reads:
