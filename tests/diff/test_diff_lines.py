@@ -17,10 +17,10 @@ from recording_generator import SCHEMA, RecordingBuilder
 
 Json = Callable[..., tuple[int, dict[str, Any]]]
 
-# Of memory_access, between its key and nodes.
+# Of memory_access, those that may be NULL: not its key, and not nodes.
 with sqlite3.connect(":memory:") as schema:
     schema.executescript(SCHEMA.read_text(encoding="utf-8"))
-    COLUMNS = [row[1] for row in schema.execute("PRAGMA table_info(memory_access)")][4:-2]
+    COLUMNS = [name for _, name, _, needed, *_ in schema.execute("PRAGMA table_info(memory_access)") if not needed]
 schema.close()
 
 
@@ -50,7 +50,8 @@ def add_lines(path: Path, lines: Sequence[Line], samples: int | None, seed: int 
                 code = codes.setdefault(function, len(codes) + 1)
                 values = {"records": sum(v for k, v in figures.items() if k.endswith(("hitm", "peer")))} | figures
                 database.execute(
-                    f"INSERT INTO memory_access VALUES (?, 0, ?, 0, {','.join('?' * len(COLUMNS))}, '', NULL)",
+                    f"INSERT INTO memory_access (line, offset, code, thread, nodes, {','.join(COLUMNS)})"
+                    f" VALUES (?, 0, ?, 0, '', {','.join('?' * len(COLUMNS))})",
                     (number, code, *(values.get(name) for name in COLUMNS)),
                 )
         for function, code in codes.items():
