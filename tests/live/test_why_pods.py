@@ -24,6 +24,7 @@ pytestmark = pytest.mark.usefixtures("live")
 
 # kubelet makes a directory for each pod there: NAMESPACE_POD_UID.
 LOGS = Path("/var/log/pods")
+INCIDENTS = TOP / "build" / "workloads" / "incidents"
 SPACE = f"lockline-test-{os.getpid()}"
 
 
@@ -81,9 +82,16 @@ def node() -> Iterator[Node]:
 
 
 def run_in(stack: ExitStack, group: Path, tmp_path: Path, *words: str) -> int:
-    """A program in a control group, until the stack is closed; its number."""
-    load = stack.enter_context(planted(("incidents", *words), tmp_path))
-    (group / "cgroup.procs").write_text(str(load.pid))
+    """A program in a control group, until the stack is closed; its number.
+
+    It begins there: what it has started before it is moved would stay outside.
+    """
+    members = group / "cgroup.procs"
+    join = ("sh", "-c", 'echo $$ > "$0" && exec "$@"', str(members), str(INCIDENTS), *words)
+    load = stack.enter_context(planted(join, tmp_path))
+    wait_for(lambda: load.poll() is not None or str(load.pid) in members.read_text().split(), f"a task of {group}")
+    if load.poll() is not None:
+        raise OSError(f"{group} takes no processes")
     return load.pid
 
 
