@@ -7,15 +7,19 @@ from pathlib import Path
 
 from support import Collector, Recording, wait_for
 
-# Threads that wait for the map of their own memory.
+# Threads that wait for the map of their own memory.  By ctypes, which lets go of the GIL: those of the module mmap keep
+# it in the call, and wait for that instead.
 PROGRAM = """
-import mmap, os, sys, threading
+import ctypes, sys, threading
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+SIZE, READ_WRITE, PRIVATE_ANONYMOUS_POPULATE = 1 << 20, 3, 0x8022
 go_on = True
 def churn():
     while go_on:
-        memory = mmap.mmap(-1, 1 << 20)
-        memory[0] = 1
-        memory.close()
+        libc.munmap(libc.mmap(None, SIZE, READ_WRITE, PRIVATE_ANONYMOUS_POPULATE, -1, 0), SIZE)
 threads = [threading.Thread(target=churn) for _ in range(4)]
 for thread in threads:
     thread.start()
