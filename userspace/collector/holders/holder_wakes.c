@@ -122,5 +122,5 @@ void holder_wakes_close(struct holder_wakes *wakes)
 		close(wakes->fd);
 	free(wakes->events);
 	free(wakes->pages);
-	*wakes = (struct holder_wakes){.fd = -1, .online.fd = -1};
+	*wakes = HOLDER_WAKES_CLOSED;
 }

@@ -22,6 +22,9 @@ struct holder_wakes {
 	int fd; /* readable when a part was written; -1: not every CPU can wake us */
 };
 
+/* Not open, or no longer: it may be cleared and closed. */
+#define HOLDER_WAKES_CLOSED ((struct holder_wakes){.fd = -1, .online.fd = -1})
+
 /* map: of struct holding_wakes of the programs.  Negative errno: out of memory; where it cannot be done, fd stays -1. */
 int holder_wakes_open(struct holder_wakes *wakes, int map, __u32 cpus);
 /* What was told until now is known: fd is readable at the next part.  CPUs that came since can wake us from now on. */

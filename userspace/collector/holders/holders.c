@@ -53,7 +53,7 @@ int holders_open(struct holders **out, const struct maps *maps, struct recording
 	holders->recording = recording;
 	holders->locks = locks;
 	holders->stacks = *stacks;
-	holders->wakes.fd = -1;
+	holders->wakes = HOLDER_WAKES_CLOSED;
 	holders->read = calloc(maps->sizing->cpus, sizeof(*holders->read));
 	holders->aside = calloc(maps->sizing->cpus, sizeof(*holders->aside));
 	holders->holding_stacks =
