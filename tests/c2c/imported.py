@@ -2,6 +2,7 @@
 """Runs lockline's import of a perf.data file and reads its tables as they are, to compare them with."""
 
 import sqlite3
+import struct
 import subprocess
 from collections import Counter
 from collections.abc import Sequence
@@ -127,3 +128,14 @@ def read(path: Path) -> Imported:
             [row["problem"] for row in connection.execute("SELECT problem FROM memory_problem ORDER BY place")],
             [(row["kind"], row["event"]) for row in connection.execute("SELECT kind, event FROM memory_source")],
         )
+
+
+def threads_of(*columns: bytes | None) -> list[tuple[int, int]]:
+    """Threads and their records, as the columns threads, thread_set and thread_records have them."""
+    listed, bits, records = (column or b"" for column in columns)
+    if not bits:
+        return list(struct.iter_unpack("<II", listed))
+    assert not listed
+    threads = [number for number in range(8 * len(bits)) if bits[number // 8] >> number % 8 & 1]
+    wide = len(records) == 4 * len(threads)
+    return list(zip(threads, struct.unpack(f"<{len(threads)}{'I' if wide else 'B'}", records), strict=True))

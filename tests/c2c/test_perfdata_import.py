@@ -18,7 +18,7 @@ from c2c import imported, patterns, sharing_patterns
 from c2c import perfdata_format as perfdata
 from c2c.access_kinds import INTEL
 from c2c.description import Builder, Description, Thread, intel_events
-from c2c.imported import COLLECTOR
+from c2c.imported import COLLECTOR, threads_of
 from c2c.perfdata_format import File, Machine, Mapping, Packer
 from c2c.perfdata_sample import Sample, maker
 
@@ -94,17 +94,6 @@ def rows(path: Path, query: str) -> list[tuple[object, ...]]:
     """What a recording answers."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()
-
-
-def threads_of(*columns: bytes | None) -> list[tuple[int, int]]:
-    """Threads and their records, as the columns threads, thread_set and thread_records have them."""
-    listed, bits, records = (column or b"" for column in columns)
-    if not bits:
-        return list(struct.iter_unpack("<II", listed))
-    assert not listed
-    threads = [number for number in range(8 * len(bits)) if bits[number // 8] >> number % 8 & 1]
-    wide = len(records) == 4 * len(threads)
-    return list(zip(threads, struct.unpack(f"<{len(threads)}{'I' if wide else 'B'}", records), strict=True))
 
 
 def comms(path: Path) -> list[tuple[str, int]]:

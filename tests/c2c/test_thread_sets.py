@@ -40,10 +40,7 @@ def listed(path: Path, schema: int) -> int:
         query = "SELECT line, offset, code, thread_set, thread_records FROM memory_access WHERE length(thread_set)"
         rows = connection.execute(query).fetchall()
         for *key, bits, records in rows:
-            threads = [number for number in range(8 * len(bits)) if bits[number // 8] >> number % 8 & 1]
-            size = "B" if len(records) == len(threads) else "I"
-            each = struct.unpack(f"<{len(threads)}{size}", records)
-            pairs = b"".join(map(struct.Struct("<II").pack, threads, each))
+            pairs = b"".join(struct.pack("<II", *one) for one in imported.threads_of(None, bits, records))
             where = "WHERE line = ? AND offset = ? AND code = ?"
             connection.execute(
                 f"UPDATE memory_access SET threads = ?, thread_set = NULL, thread_records = NULL {where}", (pairs, *key)
