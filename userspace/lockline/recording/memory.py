@@ -115,8 +115,7 @@ class AccessSum(NamedTuple):
         """How many records each of them has, in the same order, () where it is not told."""
         if self.listed:
             return self.listed[1]
-        wide = len(self.records_of) != (self.thread_set or 0).bit_count()
-        return _numbers(self.records_of) if wide else self.records_of
+        return _shares(self.thread_set or 0, self.records_of)
 
     def reaches(self, least: int) -> bool:
         """Whether one of them has so many records, at most 256."""
@@ -124,7 +123,7 @@ class AccessSum(NamedTuple):
             return max(self.listed[1], default=0) >= least
         # By bytes: to make a number of each takes ten times as long.  Of four bytes one has 256 or more.
         found = self.records_of.translate(None, _BYTES[:least])
-        return bool(found) or len(self.records_of) != (self.thread_set or 0).bit_count()
+        return bool(found) or _is_wide(self.thread_set or 0, self.records_of)
 
 
 class Symbol(NamedTuple):
@@ -364,7 +363,7 @@ def _who(recording: Recording, behind: _Behind) -> tuple[Sequence[int], Sequence
     """The threads of an access, and how many records each of them has, () if that is not told of all."""
     if behind.thread_set:
         bits, records = _set_of(recording, behind.thread_set, behind.records_of)
-        return tuple(places_of(bits)), records if len(records) == bits.bit_count() else _numbers(records)
+        return tuple(places_of(bits)), _shares(bits, records)
     if behind.several:
         if len(behind.several) % _PAIR_BYTES:
             raise damaged(recording.path, "memory_access.threads is not a list of threads")
@@ -372,6 +371,16 @@ def _who(recording: Recording, behind: _Behind) -> tuple[Sequence[int], Sequence
     threads = array("q", map(int, (behind.threads or "").split(",")) if behind.threads else ())
     shares = array("q", map(int, (behind.shares or "").split(",")) if behind.shares else ())
     return threads, () if any(share < 0 for share in shares) else shares
+
+
+def _is_wide(threads: int, records: bytes) -> bool:
+    """Whether the records of a set of threads have four bytes each, and not one."""
+    return len(records) != threads.bit_count()
+
+
+def _shares(threads: int, records: bytes) -> Sequence[int]:
+    """How many records each of a set of threads has."""
+    return _numbers(records) if _is_wide(threads, records) else records
 
 
 def _pairs(listed: bytes) -> "tuple[array[int], array[int]]":
