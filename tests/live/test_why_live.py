@@ -71,6 +71,17 @@ def test_a_control_group_is_asked_about(tmp_path: Path) -> None:
     assert str(directory) in story["target"]
 
 
+def test_a_lock_that_is_asked_for_and_not_waited_for(tmp_path: Path) -> None:
+    """The kernel counts how often it is refused; /proc/locks tells who has it."""
+    with planted(("incidents", "asked-lock", "4"), tmp_path) as load:
+        wait_for_children(load.pid, 4)
+        target = Target(("-p", str(load.pid)), "this program", tgids=(load.pid,))
+        (lock,) = wait_for(lambda: look_at_sleeps(target, 1.0).blocked, "refusals")
+    assert (lock.kind, lock.name) == ("file-lock", str(tmp_path / "asked.db"))
+    assert lock.refused > 1
+    assert lock.holder_comm == "incidents"
+
+
 def test_a_chain_of_locks_ends_at_the_sleep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Who has the first mutex waits for the second one, whose holder sleeps: most waiting comes to that sleep."""
     kept = tmp_path / "kept.data"

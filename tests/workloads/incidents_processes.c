@@ -126,6 +126,48 @@ static void lock_file(long thread)
 	as_process(thread, lock_file_once);
 }
 
+/* A lock of a part of a file, which nobody waits for: who does not get it sleeps for a moment, and asks again. */
+static void ask_once(long thread)
+{
+	static const useconds_t naps_us[] = {1000, 2000, 5000, 10000, 15000, 20000, 25000};
+	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	static int file = -1;
+	unsigned int asked;
+
+	if (file < 0)
+		file = open("asked.db", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	must(file >= 0, "asked.db");
+	for (asked = 0; fcntl(file, F_SETLK, &all); asked++)
+		sleep_us(naps_us[asked < 6 ? asked : 6]);
+	sleep_us(thread ? 1000 : 60000);
+	all.l_type = F_UNLCK;
+	must(!fcntl(file, F_SETLK, &all), "unlock");
+	sleep_us(thread ? 1000 : 3000);
+}
+
+static void ask_for_lock(long thread)
+{
+	as_process(thread, ask_once);
+}
+
+/* One leads, for as long as it has the lock; the others stand by, and have nothing to do until it ends. */
+static void stand_by_once(long thread)
+{
+	int file = open("leader.lock", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+
+	must(file >= 0, "leader.lock");
+	sleep_us(thread ? 200000 : 0);
+	while (flock(file, LOCK_EX | LOCK_NB))
+		sleep_us(900000);
+	for (;;)
+		sleep_us(5000);
+}
+
+static void stand_by(long thread)
+{
+	as_process(thread, stand_by_once);
+}
+
 static void take_semaphore_once(long thread)
 {
 	struct sembuf take = {.sem_op = -1, .sem_flg = SEM_UNDO}, give = {.sem_op = 1, .sem_flg = SEM_UNDO};
@@ -159,6 +201,8 @@ static void stopped(long thread)
 
 const struct incident process_incidents[] = {
 	{"file-lock", lock_file, NULL},
+	{"asked-lock", ask_for_lock, NULL},
+	{"stand-by", stand_by, NULL},
 	{"semaphore", take_semaphore, prepare_semaphores},
 	{"stopped", stopped, prepare_mutexes},
 	{"deadlock-of-processes", deadlock_of_processes, prepare_mutexes},

@@ -8,7 +8,7 @@ import random
 import re
 import struct
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,16 +27,18 @@ from lockline.cli.why_counters import (
     threads_of,
 )
 from lockline.cli.why_memory import Memory
-from lockline.cli.why_still import FutexWaiters, caller_of_nap, state_of, stops_in, switches_of, tracer_of
+from lockline.cli.why_naps import MOST_NAPPING, Asking, Napping
+from lockline.cli.why_still import FutexWaiters, state_of, stops_in, tracer_of
 from lockline.investigation import probes
 from lockline.investigation.model import Target
 from lockline.investigation.sleeps import (
     FILE_CALLS,
     SEMAPHORE_CALLS,
     Held,
-    Naps,
+    LockEntry,
     Sleeper,
     Sleeps,
+    asked_for,
     parse_call,
     parse_locks,
     sleeps_of,
@@ -52,12 +54,9 @@ FEWEST_LOOKS = 3
 MOST_READS_OF_LOCKS = 5
 # On a machine with more open files nobody looks for one that a process has left to another.
 MOST_DESCRIPTORS = 5_000
-# And so many of one process, to see whether it writes to a pipe that it reads.
-MOST_PIPES = 500
+# And so many of one process, to see whether it writes to a pipe that it reads, or has a locked file open.
+MOST_OWN = 500
 _MOST_BYTES = 8 << 20
-# Threads whose naps are counted, and the part of the looks at which one naps that polls.
-MOST_NAPPING = 64
-_NAPPING = 0.1
 _GETPID = 11
 _SEMBUF = struct.Struct("=HhH")
 
@@ -134,7 +133,7 @@ def _semaphore_of(tgid: int, call: Sequence[int]) -> tuple[str, tuple[int, int] 
     return f"semaphore {number} of set {call[1]}", (call[1], number)
 
 
-def _sleeper(tgid: int, tid: int, napping: "_Napping", waiting: FutexWaiters | None, few: bool) -> Sleeper | None:
+def _sleeper(tgid: int, tid: int, napping: "Napping", waiting: FutexWaiters | None, few: bool) -> Sleeper | None:
     """What a thread sleeps in, if that is worth telling; waiting: of the first look; few: there is time for more.
 
     Threads at futexes are counted where those are counted that nap.
@@ -142,7 +141,7 @@ def _sleeper(tgid: int, tid: int, napping: "_Napping", waiting: FutexWaiters | N
     task = f"{PROC}/{tgid}/task/{tid}"
     function = short_text(f"{task}/wchan")
     if is_nap(function):
-        napping.seen(tgid, tid)
+        napping.seen(tgid, tid, function)
     if waits_for_futex(function):
         napping.at_futex += 1
         if waiting is not None:
@@ -202,13 +201,27 @@ def _who_has_open(inode: int, waiters: frozenset[int]) -> int:
     return found[0] if found and all(pid in descendants_of((found[0],), MOST_CHILDREN) for pid in found[1:]) else 0
 
 
-def _file_locks(sleepers: Sequence[Sleeper]) -> Iterator[Held]:
+def _locks_now() -> tuple[LockEntry, ...]:
+    """The locks on files of this moment; none if they cannot be read."""
+    with suppress(OSError), (PROC / "locks").open("rb") as file:
+        return parse_locks(file.read(_MOST_BYTES).decode("ascii", "replace"))
+    return ()
+
+
+def _names_of(tgid: int, files: frozenset[str]) -> dict[str, str]:
+    """Of these files of /proc/locks those that a process has open, with their paths."""
+    inodes = {int(file.rpartition(":")[2]): file for file in files}
+    found: dict[str, str] = {}
+    for _, descriptor in itertools.islice(_descriptors((tgid,)), MOST_OWN):
+        file = inodes.get(_open_file(tgid, descriptor)[0])
+        if file is not None and file not in found:
+            with suppress(OSError):
+                found[file] = str((PROC / str(tgid) / "fd" / descriptor).readlink())
+    return found
+
+
+def _file_locks(sleepers: Sequence[Sleeper], entries: Sequence[LockEntry]) -> Iterator[Held]:
     """Who has the locks on files that these wait for."""
-    try:
-        with (PROC / "locks").open("rb") as file:
-            entries = parse_locks(file.read(_MOST_BYTES).decode("ascii", "replace"))
-    except OSError:
-        return
     for name, holders, waiters in waited_for(entries):
         inode = int(name.rpartition(":")[2])
         # A lock of an open file (F_OFD_SETLKW) names no process, neither who has it nor who waits.
@@ -238,7 +251,7 @@ def _writes_pipe(tgid: int, inode: int) -> bool:
     """Whether a process has the end of a pipe open that is written to."""
     wanted = f"pipe:[{inode}]"
     with suppress(OSError):
-        for path in itertools.islice((PROC / str(tgid) / "fd").iterdir(), MOST_PIPES):
+        for path in itertools.islice((PROC / str(tgid) / "fd").iterdir(), MOST_OWN):
             with suppress(OSError):
                 if str(path.readlink()) == wanted:
                     flags = re.search(r"^flags:\s*([0-7]+)$", text_of(path.parent.parent / "fdinfo" / path.name), re.M)
@@ -271,42 +284,6 @@ def _semaphores(sleepers: Sequence[Sleeper]) -> Iterator[Held]:
         yield Held("semaphore", name, tuple(waiters), holder if comm else 0, comm, inside)
 
 
-class _Napping:
-    """Counts the naps of threads that were seen in one; at_futex: looks at a thread that sleeps at a futex."""
-
-    def __init__(self) -> None:
-        self.at_futex = 0
-        self._first: dict[tuple[int, int], tuple[float, int]] = {}
-        self._seen: Counter[tuple[int, int]] = Counter()
-
-    def seen(self, tgid: int, tid: int) -> None:
-        """It naps at this look."""
-        self._seen[tgid, tid] += 1
-        if (tgid, tid) not in self._first and len(self._first) < MOST_NAPPING:
-            switches = switches_of(tgid, tid)
-            if switches is not None:
-                self._first[tgid, tid] = time.monotonic(), switches
-
-    def rates(self, looks: int, memory: Memory) -> tuple[Naps, ...]:
-        """Of each process the threads that nap at many looks, and how often each does."""
-        by_process: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
-        for (tgid, tid), (began, before) in self._first.items():
-            after = switches_of(tgid, tid) if self._seen[tgid, tid] >= _NAPPING * looks else None
-            took = time.monotonic() - began
-            if after is not None and took > 0:
-                by_process[tgid].append(((after - before) / took, tid))
-        return tuple(
-            Naps(
-                comm=short_text(f"{PROC}/{tgid}/comm"),
-                tgid=tgid,
-                threads=len(rates),
-                rate=sum(rate for rate, _ in rates) / len(rates),
-                function=caller_of_nap(memory, tgid, max(rates)[1]),
-            )
-            for tgid, rates in by_process.items()
-        )
-
-
 def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_ns: int = 10**9) -> Sleeps:
     """Look at the target's threads some times within so many seconds; of very many at some, chosen by chance.
 
@@ -324,8 +301,9 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
     looks: list[list[Sleeper]] = []
     held: list[list[Held]] = []
     end = time.monotonic() + seconds
+    asked: list[Held] = []
     files_read = 0
-    napping, waiting = _Napping(), FutexWaiters()
+    napping, asking, waiting = Napping(), Asking(), FutexWaiters()
     few = len(threads) <= MOST_NAPPING
     for left in range(number, 0, -1):
         first = waiting if left == number else None
@@ -334,20 +312,29 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
             threads = threads_wanted(target)[:MOST_NAPPING]
         sleepers = [one for tgid, tid in threads if (one := _sleeper(tgid, tid, napping, first, few)) is not None]
         files = [one for one in sleepers if kind_of(one.function) == "file-lock"]
-        read_locks = bool(files) and files_read < MOST_READS_OF_LOCKS
+        # Who naps may ask for one: five looks of all tell.
+        asks = bool(napping.now) and (number - left) % max(1, number // MOST_READS_OF_LOCKS) == 0
+        read_locks = (bool(files) or asks) and files_read < MOST_READS_OF_LOCKS
         files_read += read_locks
+        entries = _locks_now() if read_locks else ()
         looks.append(sleepers)
-        held.append([*(_file_locks(files) if read_locks else ()), *_semaphores(sleepers)])
+        held.append([*_file_locks(files, entries), *_semaphores(sleepers)])
+        asked += asking.look(entries, napping.now, _names_of, _doing) if asks else ()
+        napping.now = []
         if time.process_time_ns() - used_ns >= most_ns and number - left + 1 >= FEWEST_LOOKS:
             break
         # By chance, so as not to look at the beat of a load alone.
         time.sleep(max(0.0, (end - time.monotonic()) / left * random.uniform(0.5, 1.0)) if left > 1 else 0.0)
     made = sleeps_of(looks, held, len(threads), every)
+    askers = asking.end(lambda tgid, tid: napping.of_thread(tgid, tid, len(looks)))
     rest_ns = most_ns + names_ns - probes.NAMES_NS - (time.process_time_ns() - used_ns)
     with Memory(rest_ns) as memory:
+        naps = napping.rates(len(looks), memory)
         seen = replace(
             made,
-            naps=napping.rates(len(looks), memory),
+            blocked=(*made.blocked, *asked_for(askers, asked)),
+            naps=naps,
+            own=asking.own(naps, _names_of),
             stops=stops_in(looks),
             standing=waiting.standing(memory),
             at_futex=napping.at_futex,

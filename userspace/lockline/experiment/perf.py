@@ -2,6 +2,7 @@
 """Opens events by perf_event_open(2), and counts hits of tracepoints and uprobes: no program is loaded for that."""
 
 import ctypes
+import fcntl
 import os
 import platform
 import struct
@@ -16,6 +17,8 @@ _PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
 _TRACEPOINT = 2
 _INHERIT = 1 << 1
 _CLOSE_ON_EXEC = 8
+# _IOW('$', 6, char *).
+_SET_FILTER = 0x40082406
 # struct perf_event_attr, version 5 (include/uapi/linux/perf_event.h): type, size, config, sample_period, sample_type,
 # read_format, flags, wakeup, breakpoint, config1, config2, branches, registers, stack, clock; the rest is 0.
 _ATTRIBUTES = struct.Struct("=IIQQQQQIIQQQQIi16x")
@@ -100,25 +103,47 @@ def tracepoint_id(subsystem: str, name: str) -> int:
         raise LocklineError(f"tracepoint {subsystem}:{name}: tracefs cannot be read: {error}") from error
 
 
-class Hits:
-    """Counters of one event: on all CPUs, or of a process and what it forks from now on.  Raises LocklineError."""
+def _filter(event: int, only: str) -> None:
+    """Count those hits alone.  Raises OSError."""
+    fcntl.ioctl(event, _SET_FILTER, only.encode() + b"\0")
 
-    def __init__(self, kind: int, config: int, path: str = "", offset: int = 0, pid: int | None = None) -> None:
+
+class Hits:
+    """Counters of one event: on all CPUs, of a process and what it forks from now on, or of one thread.
+
+    only: which hits count (a filter of the event's fields).  Raises LocklineError.
+    """
+
+    def __init__(
+        self,
+        kind: int,
+        config: int,
+        path: str = "",
+        offset: int = 0,
+        pid: int | None = None,
+        tid: int | None = None,
+        only: str = "",
+    ) -> None:
         # The kernel reads the path from our memory.
         name = ctypes.create_string_buffer(os.fsencode(path))
         place = ctypes.addressof(name) if path else 0
         attributes = attributes_of(kind, config, _INHERIT if pid else 0, place=(place, offset))
-        whom = [(tid, -1) for tid in threads_of(pid)] if pid else [(-1, cpu) for cpu in online_cpus()]
+        if tid:
+            whom = [(tid, -1)]
+        else:
+            whom = [(one, -1) for one in threads_of(pid)] if pid else [(-1, cpu) for cpu in online_cpus()]
         self._files: list[int] = []
         try:
-            for tid, cpu in whom:
+            for thread, cpu in whom:
                 with suppress(ProcessLookupError):
-                    self._files.append(open_event(attributes, tid, cpu))
+                    self._files.append(open_event(attributes, thread, cpu))
+                    if only:
+                        _filter(self._files[-1], only)
         except OSError as error:
             self.close()
             raise LocklineError(f"the kernel refuses to count that: {error.strerror}") from error
         if not self._files:
-            raise LocklineError(f"process {pid} does not exist")
+            raise LocklineError(f"process {tid or pid} does not exist")
 
     def read(self) -> int:
         """Hits so far."""
@@ -130,9 +155,9 @@ class Hits:
             os.close(self._files.pop())
 
 
-def tracepoint_hits(subsystem: str, name: str, pid: int | None) -> Hits:
-    """Counts a tracepoint.  Raises LocklineError."""
-    return Hits(_TRACEPOINT, tracepoint_id(subsystem, name), pid=pid)
+def tracepoint_hits(subsystem: str, name: str, pid: int | None, tid: int | None = None, only: str = "") -> Hits:
+    """Counts a tracepoint, of one thread or of a process; only: a filter of its fields.  Raises LocklineError."""
+    return Hits(_TRACEPOINT, tracepoint_id(subsystem, name), pid=pid, tid=tid, only=only)
 
 
 def uprobe_hits(path: str, offset: int, pid: int | None) -> Hits:

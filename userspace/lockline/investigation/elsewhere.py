@@ -2,10 +2,22 @@
 """What looks at sleeping threads say of causes: locks of files and semaphores, which no other probe sees."""
 
 from lockline.analysis.answer import NEGLIGIBLE_USER_SHARE
-from lockline.analysis.findings import File, Function, Machine, Measure, Process, Remedy, Text, fact, remedy
+from lockline.analysis.findings import (
+    Confidence,
+    Fact,
+    File,
+    Function,
+    Machine,
+    Measure,
+    Process,
+    Remedy,
+    Text,
+    fact,
+    remedy,
+)
 from lockline.investigation import probes
 from lockline.investigation.model import Evidence, Hypothesis, Investigation
-from lockline.investigation.sleeps import Blocked, Sleeps
+from lockline.investigation.sleeps import Blocked, Naps, OwnLock, Sleeps
 from lockline.investigation.stops import stop_of
 
 # Threads that may wait so, as long as nobody has looked.
@@ -15,8 +27,13 @@ _ENOUGH = 3
 # Naps of a thread a second from which on it polls, and threads of a process that do.
 _POLLS = 50.0
 _POLLING = 2
+# From so many refusals a second on, somebody wants that lock now.  Who stands by for a leader asks less often.
+_ASKS = 5.0
 POLLING = "polling"
-CAUSES = ("file-lock", "semaphore")
+# Part of the looks from which on a process mostly writes to its database.
+_MOSTLY_WRITTEN = 0.5
+_FILE_LOCK = "file-lock"
+CAUSES = (_FILE_LOCK, "semaphore")
 
 
 def sleeps_seen(known: Investigation) -> tuple[int, Sleeps] | None:
@@ -27,13 +44,29 @@ def sleeps_seen(known: Investigation) -> tuple[int, Sleeps] | None:
 
 def worth_telling(sleeps: Sleeps) -> tuple[Blocked, ...]:
     """The locks that threads wait for more than in passing."""
-    return tuple(one for one in sleeps.blocked if one.waiters >= NEGLIGIBLE_USER_SHARE)
+    return tuple(one for one in sleeps.blocked if one.waiters >= NEGLIGIBLE_USER_SHARE and not _stands_by(one))
 
 
 def blocked_elsewhere(known: Investigation) -> float:
     """Threads that wait on average for locks of files and for semaphores; 0 if nobody looked."""
     seen = sleeps_seen(known)
-    return 0.0 if seen is None else sum(one.waiters for one in worth_telling(seen[1]))
+    if seen is None:
+        return 0.0
+    return sum(one.waiters for one in worth_telling(seen[1])) + sum(_waiting_for(one, seen[1]) for one in seen[1].own)
+
+
+def _naps_of(one: OwnLock, sleeps: Sleeps) -> Naps | None:
+    """The threads that nap in the process that has that lock."""
+    return max((naps for naps in sleeps.naps if naps.tgid == one.tgid), key=lambda naps: naps.rate, default=None)
+
+
+def _waiting_for(one: OwnLock, sleeps: Sleeps) -> float:
+    """Threads that nap for another one of their process to end writing to a database, which is likely; 0: it is not."""
+    naps = _naps_of(one, sleeps)
+    if naps is None or not one.database or naps.threads < _POLLING or naps.rate < _ASKS:
+        return 0.0
+    # One of them has it.
+    return (naps.threads - 1) * one.written if one.written >= _MOSTLY_WRITTEN else 0.0
 
 
 def _remedies(one: Blocked, holder: Process | None) -> tuple[Remedy, ...]:
@@ -63,6 +96,8 @@ def _hypothesis(number: int, sleeps: Sleeps, one: Blocked) -> Hypothesis:
             process=Process(one.comm, one.tgid),
         )
     ]
+    if one.refused:
+        evidence.append(fact("why-refused-lock", rate=Measure(one.refused, "per second")))
     if holder is None:
         evidence.append(fact("why-holder-unknown"))
     else:
@@ -77,14 +112,35 @@ def _hypothesis(number: int, sleeps: Sleeps, one: Blocked) -> Hypothesis:
     else:
         claim = fact("why-semaphore", semaphore=Text(one.name or "a semaphore"), holder=holder)
     return Hypothesis(
-        cause=one.kind,
+        cause=POLLING if _stands_by(one) else one.kind,
         subject=File(one.name) if one.kind == "file-lock" else Machine(one.name),
-        state="likely",
-        waiters=one.waiters,
+        state="not testable" if _stands_by(one) else "likely",
+        waiters=0.0 if _stands_by(one) else one.waiters,
         claim=claim,
-        evidence=tuple(Evidence(told, True, number) for told in evidence),
+        evidence=tuple(Evidence(told, not _stands_by(one), number) for told in evidence),
         remedies=_remedies(one, holder),
-        sure="high" if one.known >= _ENOUGH and 2 * one.holder_looks > one.known else "medium",
+        sure=_sure(one),
+    )
+
+
+def _stands_by(one: Blocked) -> bool:
+    """Whether they ask for it so seldom that they may just as well stand by, for the day that its holder ends."""
+    return 0 < one.refused < _ASKS
+
+
+def _sure(one: Blocked) -> Confidence:
+    """How sure it is that threads wait for that lock, and who has it."""
+    if one.refused:
+        return "medium"
+    return "high" if one.known >= _ENOUGH and 2 * one.holder_looks > one.known else "medium"
+
+
+def _napping(naps: Naps) -> Fact:
+    return fact(
+        "why-naps",
+        threads=Measure(naps.threads, "threads"),
+        rate=Measure(naps.rate, "per second"),
+        function=Function(naps.function) if naps.function else None,
     )
 
 
@@ -97,22 +153,35 @@ def _of_naps(number: int, sleeps: Sleeps) -> list[Hypothesis]:
             state="not testable",
             waiters=0.0,
             claim=fact("why-polling", process=Process(one.comm, one.tgid)),
-            evidence=(
-                Evidence(
-                    fact(
-                        "why-naps",
-                        threads=Measure(one.threads, "threads"),
-                        rate=Measure(one.rate, "per second"),
-                        function=Function(one.function) if one.function else None,
-                    ),
-                    False,
-                    number,
-                ),
-            ),
+            evidence=(Evidence(_napping(one), False, number),),
         )
         for one in sleeps.naps
         if one.threads >= _POLLING and one.rate >= _POLLS
     ]
+
+
+def _of_own_locks(number: int, sleeps: Sleeps) -> list[Hypothesis]:
+    """Processes that lock a file for themselves: SQLite's connections in one process nap for one another."""
+    found = []
+    for one in sleeps.own:
+        naps, waiters = _naps_of(one, sleeps), _waiting_for(one, sleeps)
+        process, file = Process(one.comm, one.tgid), File(one.name)
+        evidence = [fact("why-own-lock-changes")]
+        if naps is not None and waiters:
+            evidence.insert(0, _napping(naps))
+        found.append(
+            Hypothesis(
+                cause=_FILE_LOCK if waiters else POLLING,
+                subject=file,
+                state="likely" if waiters else "not testable",
+                waiters=waiters,
+                claim=fact("why-own-lock", process=process, file=file),
+                evidence=tuple(Evidence(told, bool(waiters), number) for told in evidence),
+                remedies=(remedy("why-shorten-transactions", file=file),) if waiters else (),
+                sure="low",
+            )
+        )
+    return found
 
 
 def of_sleeps(known: Investigation) -> list[Hypothesis]:
@@ -125,8 +194,10 @@ def of_sleeps(known: Investigation) -> list[Hypothesis]:
             return [Hypothesis("other-locks", None, "not testable", 0.0, claim, (evidence,))]
         return [Hypothesis("other-locks", None, "open", _EXPECTED, claim, tests=(probes.SLEEPS,))]
     number, sleeps = seen
-    told, polling = worth_telling(sleeps), _of_naps(number, sleeps)
-    if told:
+    told = worth_telling(sleeps)
+    seldom = [_hypothesis(number, sleeps, one) for one in sleeps.blocked if _stands_by(one)]
+    polling = [*_of_naps(number, sleeps), *_of_own_locks(number, sleeps), *seldom]
+    if told or any(one.supported for one in polling):
         return [*(_hypothesis(number, sleeps, one) for one in told), *polling]
     looks, threads = Measure(sleeps.looks, "looks"), Measure(sleeps.threads, "threads")
     if sleeps.all_of_them:

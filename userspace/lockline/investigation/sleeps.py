@@ -6,7 +6,8 @@ is who changed the semaphore last.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from lockline.analysis.sleep_functions import Kind, kind_of, other_of
 from lockline.base.values import dataclass
@@ -16,6 +17,9 @@ from lockline.investigation.stops import Standing, Stop
 _MISSED = 3.0
 _CANNOT_STOP = "a device, or another task: no signal ends this sleep"
 _TOKENS = "a byte in a pipe that they write to as well: a token, as of make's jobserver, or work"
+# SQLite's bytes PENDING to the last one of SHARED (os.h), and WAL_WRITE_LOCK in a file -shm (wal.c, UNIX_SHM_BASE).
+_SQLITE = range(1 << 30, (1 << 30) + 512)
+_SQLITE_LOG = 120
 # Calls whose first argument is the file, and those whose is the set of semaphores: of x86-64 and of arm64.
 FILE_CALLS = frozenset({73, 72, 32, 25})
 SEMAPHORE_CALLS = frozenset({65, 220, 193, 192})
@@ -45,12 +49,17 @@ class Sleeper:
 
 @dataclass(frozen=True, slots=True)
 class LockEntry:
-    """A line of /proc/locks.  lock: its number, the same for those who wait for it.  pid: 0 or less: not known."""
+    """A line of /proc/locks.  lock: its number, the same for those who wait for it.  pid: 0 or less: not known.
+
+    writes: no other may have it at the same time.  begin: its first byte in the file.
+    """
 
     lock: int
     waits: bool
     pid: int
-    file: str  # MAJOR:MINOR:INODE
+    file: str  # MAJOR:MINOR:INODE, the device in hexadecimal
+    writes: bool = True
+    begin: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,8 @@ class Blocked:
     """A lock of a file, or a semaphore, that threads wait for.
 
     name: '': which one is not known.  waiters: threads on average.  known: looks at which somebody was seen to have
-    it; holder: who had it at most of them (holder_looks).
+    it; holder: who had it at most of them (holder_looks).  refused: times a second that each of these threads asks
+    for it without waiting, does not get it, and sleeps for a moment; 0: they wait.
     """
 
     kind: Kind
@@ -88,6 +98,38 @@ class Blocked:
     holder_comm: str = ""
     holder_looks: int = 0
     holder_in: str = ""
+    refused: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A thread that asks for a lock of a file again and again, and sleeps for a moment if it does not get it.
+
+    name: of the file.  asleep: part of the looks at which it slept for a moment.  refused and naps: times a second.
+    """
+
+    tgid: int
+    comm: str
+    name: str
+    function: str
+    asleep: float
+    refused: float
+    naps: float
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLock:
+    """A file that a process locks and unlocks, some of whose threads nap meanwhile: they may wait for one another.
+
+    The kernel refuses no lock of a process to its own threads: a library that knows this asks for none.  written: part
+    of the looks at which it had the lock for itself alone.  database: it is SQLite's lock of a database.
+    """
+
+    comm: str
+    tgid: int
+    name: str
+    written: float = 0.0
+    database: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +175,7 @@ class Sleeps:
     at_futex: int | None = None
     unnamed: int = 0
     nameless: int = 0
+    own: tuple[OwnLock, ...] = ()
 
     @property
     def most_at_futex(self) -> float | None:
@@ -159,7 +202,16 @@ def parse_locks(text: str) -> tuple[LockEntry, ...]:
             pid = int(rest[3])
         except ValueError:
             continue
-        found.append(LockEntry(int(words[0][:-1]), waits, pid, rest[4]))
+        found.append(
+            LockEntry(
+                int(words[0][:-1]),
+                waits,
+                pid,
+                rest[4],
+                rest[2] != "READ",
+                int(rest[5]) if rest[5].isascii() and rest[5].isdigit() else 0,
+            )
+        )
     return tuple(found)
 
 
@@ -189,19 +241,98 @@ def waited_for(entries: Sequence[LockEntry]) -> tuple[tuple[str, tuple[int, ...]
     return tuple((file, tuple(holders[file]), tuple(waiting)) for file, waiting in waiters.items())
 
 
-def _blocked(kind: Kind, name: str, at: Sequence[Sleeper], looks: float, held: Sequence[Held]) -> Blocked:
-    comm, tgid = Counter((sleeper.comm, sleeper.tgid) for sleeper in at).most_common(1)[0][0]
-    function = Counter(sleeper.function for sleeper in at).most_common(1)[0][0]
-    made = Blocked(kind, name, function, len(at) / looks, comm, tgid)
+def candidates(entries: Sequence[LockEntry]) -> dict[str, tuple[int, ...]]:
+    """Of each locked file who has it, -1: not known.  Who has it alone comes before those who read it together."""
+    had: defaultdict[str, list[LockEntry]] = defaultdict(list)
+    for entry in entries:
+        if not entry.waits:
+            had[entry.file].append(entry)
+    return {
+        file: tuple(dict.fromkeys(one.pid for one in group if one.writes or not any(two.writes for two in group)))
+        for file, group in had.items()
+    }
+
+
+def locks_of_their_own(
+    looks: Sequence[Sequence[LockEntry]], tgids: Collection[int]
+) -> dict[tuple[int, str], tuple[float, frozenset[int]]]:
+    """Processes of these, each with a file that it alone locks for itself: inside of it, or not all the time.
+
+    Of each the part of the looks at which it had the lock so that no other could read, and the bytes where that began.
+    A lock from the first byte on that stays is that of a file with a process number, which a server has for as long as
+    it lives.
+    """
+    seen: defaultdict[tuple[int, str], list[frozenset[int]]] = defaultdict(list)
+    for entries in looks:
+        had: defaultdict[str, list[LockEntry]] = defaultdict(list)
+        for entry in entries:
+            had[entry.file].append(entry)
+        for file, group in had.items():
+            of = group[0].pid
+            if of in tgids and all(one.pid == of for one in group):
+                seen[of, file].append(frozenset(one.begin for one in group if one.writes))
+
+    def comes_and_goes(moments: Sequence[frozenset[int]]) -> bool:
+        inside = any(begin for moment in moments for begin in moment)
+        return any(moments) and (inside or len(moments) < len(looks) or len(set(moments)) > 1)
+
+    return {
+        key: (sum(map(bool, moments)) / len(looks), frozenset().union(*moments))
+        for key, moments in seen.items()
+        if comes_and_goes(moments)
+    }
+
+
+def is_database(name: str, begins: Collection[int]) -> bool:
+    """Whether SQLite locks a file so: at 1 GiB (https://www.sqlite.org/lockingv3.html), or the index of its log."""
+    return any(begin in _SQLITE for begin in begins) or (name.endswith("-shm") and _SQLITE_LOG in begins)
+
+
+def asked_for(askers: Sequence[Asker], held: Sequence[Held]) -> tuple[Blocked, ...]:
+    """The locks that threads ask for without waiting.  A thread waits for one in the naps that follow a refusal."""
+    by_file: defaultdict[str, list[Asker]] = defaultdict(list)
+    for one in askers:
+        if one.refused > 0:
+            by_file[one.name].append(one)
+    return tuple(
+        _with_holder(
+            Blocked(
+                "file-lock",
+                name,
+                group[0].function,
+                sum(one.asleep * min(1.0, one.refused / max(one.naps, one.refused)) for one in group),
+                group[0].comm,
+                group[0].tgid,
+                refused=sum(one.refused for one in group) / len(group),
+            ),
+            [one for one in held if one.name == name],
+        )
+        for name, group in by_file.items()
+    )
+
+
+def _with_holder(made: Blocked, held: Sequence[Held]) -> Blocked:
+    """The same, with who was seen to have it."""
     known = [one for one in held if one.holder]
     if not known:
         return made
     holder, seen = Counter(one.holder for one in known).most_common(1)[0]
     of_it = [one for one in known if one.holder == holder]
     inside = Counter(one.holder_in for one in of_it).most_common(1)[0][0]
-    return Blocked(
-        kind, name, function, made.waiters, comm, tgid, len(known), holder, of_it[-1].holder_comm, seen, inside
+    return replace(
+        made,
+        known=len(known),
+        holder=holder,
+        holder_comm=of_it[-1].holder_comm,
+        holder_looks=seen,
+        holder_in=inside,
     )
+
+
+def _blocked(kind: Kind, name: str, at: Sequence[Sleeper], looks: float, held: Sequence[Held]) -> Blocked:
+    comm, tgid = Counter((sleeper.comm, sleeper.tgid) for sleeper in at).most_common(1)[0][0]
+    function = Counter(sleeper.function for sleeper in at).most_common(1)[0][0]
+    return _with_holder(Blocked(kind, name, function, len(at) / looks, comm, tgid), held)
 
 
 def _what(sleeper: Sleeper, moment: Sequence[Sleeper]) -> str:

@@ -14,7 +14,7 @@ from lockline.analysis.waitgraph import Flow
 from lockline.fleet.compare import Spread
 from lockline.fleet.model import FleetReport, Group, GroupEffect
 from lockline.investigation.model import Investigation, Step, Target
-from lockline.investigation.sleeps import Blocked
+from lockline.investigation.sleeps import Blocked, OwnLock
 from lockline.recording.rows import Container
 
 # Fields that hold such a name, whatever they are a part of.
@@ -77,7 +77,7 @@ class Redactor:
         if isinstance(value, Flow):
             # Its names are keys, and no page shows it.
             return Flow()
-        if isinstance(value, Blocked) and value.kind == "file-lock":
+        if isinstance(value, OwnLock) or (isinstance(value, Blocked) and value.kind == "file-lock"):
             value = replace(value, name=self._word("file", value.name))
         if isinstance(value, Step):
             # Options may name the target, and messages anybody.

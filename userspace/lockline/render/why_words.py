@@ -41,6 +41,7 @@ SENTENCES: Mapping[str, str] = {
         " `perf c2c record -p {process:id}` shows whether CPUs fight over their cache line"
     ),
     "why-polling": "threads of {process} poll for a lock: they sleep for a moment, look, and sleep again",
+    "why-own-lock": "Threads of {process} that sleep for a moment wait for each other's lock on {file}",
     "why-tracer": "a tracer makes tasks wait",
     "why-clock": "all CPUs wait for one clock device",
     "why-unclear-wait": "Threads of {process} wait for {lock}, which may be a lock",
@@ -147,6 +148,14 @@ SENTENCES: Mapping[str, str] = {
     "why-spin-yield": "who yields in a loop waits for a lock, a barrier or for work",
     "why-not-sampled": "where the threads run was not sampled",
     "why-no-spins": "in {samples} samples of running threads, which use {cpus:.2f} CPUs, few spin",
+    "why-refused-lock": (
+        "they ask for it without waiting (F_SETLK, LOCK_NB): each is refused {rate:.1f} times a second, and then sleeps"
+        " for a moment; who only stands by for a leader does so too, more seldom"
+    ),
+    "why-own-lock-changes": (
+        "it locks and unlocks that file itself; between threads of one process a library (SQLite) settles this, and the"
+        " kernel does not see it"
+    ),
     "why-naps": (
         "{threads} {threads:thread sleeps|threads sleep} {rate:.0f} times a second each[, in {function}]; the kernel"
         " does not see what for"
@@ -193,6 +202,10 @@ REMEDIES: Mapping[str, str] = {
     "why-find-file-lock": "`lslocks` tells who has the lock; shorten what is done with {file} locked",
     "why-share-file-lock": (
         "let readers share the lock (LOCK_SH, F_RDLCK), and writers lock the part that they change (fcntl)"
+    ),
+    "why-shorten-transactions": (
+        "make transactions that write to {file} shorter, or have one connection write; in WAL mode who reads waits for"
+        " nobody"
     ),
     "why-shorten-semaphore": "look at what {holder} does between taking {semaphore} and giving it back",
     "why-find-semaphore": "`ipcs -s -i SET` tells who changed {semaphore} last; shorten what is done with it taken",
