@@ -4,8 +4,10 @@
 import ctypes
 import mmap
 import os
+import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,36 @@ def test_memory_that_another_process_can_write(tmp_path: Path, access: int, shar
             assert not memory.shared_with(os.getpid(), ctypes.addressof(ctypes.c_int()), other.pid)
             other.communicate(b"\n")
         del word
+
+
+def test_a_mutex_and_what_its_owner_does() -> None:
+    """Between two reads of the mutex stand the state of the thread, where it sleeps, its call and its CPU time."""
+    asleep = threading.Event()
+    thread = threading.Thread(target=asleep.wait)
+    thread.start()
+    assert thread.native_id is not None
+    mutex = ctypes.create_string_buffer(struct.pack("=IIi", 2, 0, thread.native_id), 12)
+    try:
+        with Reader() as reader:
+            seen = reader.holder(os.getpid(), ctypes.addressof(mutex))
+            assert seen is not None
+            before, after, (stat, wchan, syscall, schedstat) = seen
+            assert before == after == mutex.raw
+            assert stat.startswith(f"{thread.native_id} (")
+            assert wchan.startswith("futex")
+            assert syscall.split()[0].isdigit()
+            assert len(schedstat.split()) == 3
+            # Whom it names is no thread of this process, or nobody.
+            for tid in (1, 0, 0x7FFFFFFF):
+                nobody = ctypes.create_string_buffer(struct.pack("=IIi", 2, 0, tid), 12)
+                seen = reader.holder(os.getpid(), ctypes.addressof(nobody))
+                assert seen is not None
+                assert seen[2] == ("", "", "", "")
+            assert reader.holder(os.getpid(), 0) is None
+            assert reader.holder(4194305, 4096) is None
+    finally:
+        asleep.set()
+        thread.join()
 
 
 def test_what_is_not_there() -> None:

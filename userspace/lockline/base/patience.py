@@ -29,10 +29,13 @@ MOST_LEFT = 64
 _ARGUMENT = "--read-for-collector"
 # struct request and its answer, of patience.c: what, process, address, size; what is behind that is for opens.
 _REQUEST = struct.Struct("=IIQI36x")
-_MEMORY, _MAPS = 0, 1
+_MEMORY, _MAPS, _HOLDER = 0, 1, 6
 _RESULT = struct.Struct("=q")
 MOST_MAPS_BYTES = 16 << 20
 _MOST_BYTES = MOST_MAPS_BYTES + (64 << 10)
+# A mutex of glibc, and what comes with a look at its owner.
+MUTEX_BYTES = 12
+_MOST_HOLDER_BYTES = 4096
 
 
 # Readers that did not answer, and whom they read: of all that there ever were in this process.
@@ -74,6 +77,19 @@ class Reader:
             return b""
         return self._ask(_MEMORY, tgid, begin, size, MEMORY_SECONDS)
 
+    def holder(self, tgid: int, mutex: int) -> tuple[bytes, bytes, tuple[str, ...]] | None:
+        """A mutex of glibc, the same a moment later, and what its owner did between the two; None: it cannot be read.
+
+        That is stat, wchan, syscall and schedstat of /proc/TGID/task/OWNER; '' for what is not there.
+        """
+        if not 0 <= mutex < 1 << 63:
+            return None
+        answer = self._ask(_HOLDER, tgid, mutex, _MOST_HOLDER_BYTES, MEMORY_SECONDS)
+        texts = answer[2 * MUTEX_BYTES :].decode("utf-8", "replace").split("\0")
+        if len(texts) != 5:
+            return None
+        return answer[:MUTEX_BYTES], answer[MUTEX_BYTES : 2 * MUTEX_BYTES], tuple(texts[:4])
+
     def maps(self, tgid: int, most: int = MOST_MAPS_BYTES) -> str:
         """/proc/TGID/maps, so many bytes of it or a little more; '' if it cannot be read, or does not come."""
         return self._ask(_MAPS, tgid, 0, most, MAPS_SECONDS).decode("utf-8", "replace")
@@ -92,7 +108,7 @@ class Reader:
         try:
             answers.sendall(_REQUEST.pack(what, tgid, begin, size))
             (result,) = _RESULT.unpack(self._receive(answers, _RESULT.size, deadline))
-            if result > (size if what == _MEMORY else _MOST_BYTES):
+            if result > (_MOST_BYTES if what == _MAPS else size):
                 raise OSError("not an answer")
             return self._receive(answers, result, deadline) if result > 0 else b""
         except (OSError, struct.error):

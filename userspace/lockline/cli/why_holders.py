@@ -12,7 +12,7 @@ from lockline.base.errors import LocklineError
 from lockline.cli.why_counters import PROC, look_at, look_at_thread, process_of, short_text
 from lockline.cli.why_memory import Memory
 from lockline.investigation import probes
-from lockline.investigation.counters import parse_ready
+from lockline.investigation.counters import parse_look, parse_ready
 from lockline.investigation.holding import Owner, ThreadLook, holders_of, part_on_cpu
 from lockline.investigation.model import Holders, UserLockSeen
 
@@ -21,8 +21,25 @@ _MUTEX = struct.Struct("=IIi")
 # The lock word when it is locked; when others wait, too; of one that inherits priority, the bits with the owner.
 _LOCKED, _WAITED_FOR = 1, 2
 _TID_MASK = 0x3FFFFFFF
+# Who takes it before a woken waiter does stores that it is locked, and no more.
+_VALUES = (_LOCKED, _WAITED_FOR)
 # From a look at an owner to the next: longer than a tick of the slowest kernels (CONFIG_HZ=100).
 _GAP_S = 0.012
+
+
+def _numbers_are_ours(tgid: int) -> bool:
+    """Whether the threads of a process have the same numbers here as there."""
+    with suppress(OSError):
+        return (PROC / str(tgid) / "ns" / "pid").readlink() == (PROC / "self" / "ns" / "pid").readlink()
+    return False
+
+
+def _owner_in(mutex: bytes, values: Collection[int]) -> int:
+    """The thread that these bytes of a mutex name as its owner; 0: none."""
+    if len(mutex) != _MUTEX.size:
+        return 0
+    lock, _, owner = _MUTEX.unpack(mutex)
+    return owner if owner > 0 and (lock in values or lock & _TID_MASK == owner) else 0
 
 
 def owner_of_mutex(memory: Memory, tgid: int, word: int, values: Collection[int] = (_WAITED_FOR,)) -> int:
@@ -30,13 +47,7 @@ def owner_of_mutex(memory: Memory, tgid: int, word: int, values: Collection[int]
 
     values: of its lock word, that are believed.
     """
-    with suppress(OSError):
-        if (PROC / str(tgid) / "ns" / "pid").readlink() == (PROC / "self" / "ns" / "pid").readlink():
-            data = memory.read(tgid, word, _MUTEX.size)
-            if len(data) == _MUTEX.size:
-                lock, _, owner = _MUTEX.unpack(data)
-                return owner if owner > 0 and (lock in values or lock & _TID_MASK == owner) else 0
-    return 0
+    return _owner_in(memory.read(tgid, word, _MUTEX.size), values) if _numbers_are_ours(tgid) else 0
 
 
 class _OwnerLooks:
@@ -46,11 +57,10 @@ class _OwnerLooks:
         self._lock, self._memory = lock, memory
         # Neither goroutines nor readers are named.
         self._named = not (lock.goroutines or lock.rwlock)
+        self._ours = _numbers_are_ours(lock.tgid)
 
     def _owner(self) -> int:
-        # Who takes it before a woken waiter does stores that it is locked, and no more.
-        values = (_LOCKED, _WAITED_FOR)
-        return owner_of_mutex(self._memory, self._lock.tgid, self._lock.address, values) if self._named else 0
+        return owner_of_mutex(self._memory, self._lock.tgid, self._lock.address, _VALUES) if self._named else 0
 
     def _look(self, tid: int) -> ThreadLook | None:
         lock, tgid = self._lock, self._lock.tgid
@@ -63,10 +73,23 @@ class _OwnerLooks:
 
     def first(self) -> ThreadLook | None:
         """The owner, if it is the same before and after the look at it."""
-        tid = self._owner()
-        look = self._look(tid) if tid else None
+        if self._lock.processes or not self._named:
+            tid = self._owner()
+            look = self._look(tid) if tid else None
+            after = self._owner() if look is not None else 0
+        else:
+            tid, look, after = self._at_once()
         # A thread that is ready may let go meanwhile: it had the lock.
-        return look if look is None or look.state == "R" or self._owner() == tid else None
+        return look if look is None or look.state == "R" or after == tid else None
+
+    def _at_once(self) -> tuple[int, ThreadLook | None, int]:
+        """The owner before and after the look at it, which the reader makes: a short section has not ended then."""
+        seen = self._memory.holder(self._lock.tgid, self._lock.address) if self._ours else None
+        if seen is None:
+            return 0, None, 0
+        before, after, (stat, wchan, syscall, schedstat) = seen
+        tid = _owner_in(before, _VALUES)
+        return tid, parse_look(tid, stat, syscall, wchan, schedstat) if tid else None, _owner_in(after, _VALUES)
 
     def second(self, first: ThreadLook | None) -> Owner | None:
         """The same a moment later, which tells whether it had a CPU."""

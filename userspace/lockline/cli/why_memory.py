@@ -39,6 +39,10 @@ class Memory:
         """So many bytes from there on, or fewer; none if they cannot be read."""
         return self._reader.memory(tgid, begin, size)
 
+    def holder(self, tgid: int, mutex: int) -> tuple[bytes, bytes, tuple[str, ...]] | None:
+        """A mutex before and after a look at its owner, and that look (Reader.holder())."""
+        return self._reader.holder(tgid, mutex)
+
     def follows_call(self, tgid: int, address: int) -> bool:
         """Whether a call stands before this place, so that a function may return to it."""
         return is_after_call(self.read(tgid, address - 8, 8), self._machine)
