@@ -213,6 +213,20 @@ def test_too_short_a_recording_says_so(example: Path) -> None:
     assert "Not enough recorded" in " ".join(lines_of(short))
 
 
+def test_a_short_recording_of_many_waits_says_something(example: Path) -> None:
+    """A step of `lockline why` ends early where events are so many that they cost too much."""
+    report, _ = read(example)
+
+    def kind(waits: int, ms: int) -> str:
+        short = report_of(report, lock("rq", "spinlock", waits, 30_000_000, 1_000_000))
+        short = replace(short, window=replace(short.window, end_ns=short.window.begin_ns + ms * 1_000_000))
+        return make_answer(short).kind
+
+    assert kind(90, 150) == "one lock"
+    assert kind(40, 150) == kind(90, 40) == "not enough recorded"
+    assert kind(40, 250) == "one lock"
+
+
 def test_findings_come_by_impact_times_confidence() -> None:
     def found(rule: str, confidence: str, wait_ns: int) -> Finding:
         subject = Lock(rule)

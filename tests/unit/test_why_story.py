@@ -21,6 +21,7 @@ from lockline.cli import why as why_command
 from lockline.cli.why import redacted
 from lockline.investigation import probes
 from lockline.investigation.choice import judge
+from lockline.investigation.hypotheses import hypotheses
 from lockline.investigation.model import Investigation, Plan, Step, Target
 from lockline.investigation.stops import Standing, Stop
 from lockline.page.html import Writer
@@ -37,6 +38,7 @@ from why_cases import (
     MS,
     NOBODY_SLEEPS,
     QUIET,
+    S,
     busy,
     finding,
     known_of,
@@ -236,3 +238,10 @@ def test_why_the_first_step_failed_is_said_once(monkeypatch: pytest.MonkeyPatch,
         why_command.investigate(Plan(20, 0.01, 2), Target(("-p", "7"), "process 7"), tmp_path, said.append)
     assert len(said) == 1
     assert "no process 7" not in said[0]
+
+
+def test_a_short_step_is_never_sure() -> None:
+    """It ends early where events are so many that they cost too much: what it saw counts, as of a moment."""
+    for seconds, sure in ((2, "high"), (0.15, "medium")):
+        known = known_of(observation("totals"), user_busy(duration_ns=round(seconds * S)))
+        assert {one.sure for one in hypotheses(known) if one.cause == "user-lock"} == {sure}

@@ -20,8 +20,10 @@ NEGLIGIBLE_WAIT_NS = 10_000_000
 NEGLIGIBLE_USER_SHARE = 0.1
 # One lock is the answer if it makes half of all waiting.
 ONE_LOCK = 0.5
-# Shorter recordings say little of a machine.
+# Shorter recordings say little of a machine, unless they have many waits; and those that are shorter still, nothing.
 SHORT_NS = 200_000_000
+MANY = 50
+_TOO_SHORT_NS = 50_000_000
 # Of the begins: more than this lost, and the totals say little.
 LOST = 0.1
 # A finding counts by its impact and by how often such findings are right.
@@ -149,8 +151,10 @@ def _unclear_waiting(report: Report) -> float:
 
 def _not_enough(report: Report) -> str:
     """Why the recording says too little; "" if it does not."""
-    if report.window.duration_ns < SHORT_NS:
-        return "the recording is shorter than 0.2 s"
+    futexes = report.futexes.futexes if report.futexes is not None else ()
+    waits = report.totals.waits + sum(futex.figures.waits for futex in futexes)
+    if report.window.duration_ns < (_TOO_SHORT_NS if waits >= MANY else SHORT_NS):
+        return "the recording is shorter than 0.2 s, and has few waits" if waits < MANY else "it is shorter than 0.05 s"
     begins = sum(kind.begins or 0 for kind in report.kinds)
     lost = sum(loss.events for loss in report.loss if loss.severity == "loss" and loss.name in ("orphaned", "no_slot"))
     if begins and lost > LOST * begins:

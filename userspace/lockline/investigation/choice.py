@@ -41,7 +41,7 @@ SHORTEST_S = 1.0
 # A recording that costs less says nothing.
 LEAST_COST_NS = 20_000_000
 # Of the budget: where the first step costs more, as with hundreds of thousands of waits a second, it has seen enough.
-_FOR_FIRST = 0.5
+_FOR_FIRST = 0.35
 # What the first step costs on an idle machine, its end included: without so much nothing is looked at.
 LEAST_BUDGET_NS = 30_000_000
 # A step with locks of programs: an owner is looked at each second, and counts as one that holds from 3 s on.

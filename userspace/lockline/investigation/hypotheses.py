@@ -9,6 +9,7 @@ from lockline.analysis.answer import (
     EFFECTS,
     NEGLIGIBLE_SHARE,
     NEGLIGIBLE_WAIT_NS,
+    SHORT_NS,
     STANDSTILLS,
 )
 from lockline.analysis.findings import (
@@ -107,6 +108,7 @@ def _from_findings(known: Investigation) -> list[Hypothesis]:
     for step, seen in known.observations:
         if seen.not_enough:
             continue
+        short = seen.duration_ns < SHORT_NS
         for finding in seen.findings:
             if finding.rule in (*_OWN, CLOCK_CAUSE) or (finding.rule in TRACERS and _nobody_traced(known)):
                 continue
@@ -124,7 +126,8 @@ def _from_findings(known: Investigation) -> list[Hypothesis]:
                 evidence=tuple(Evidence(one, True, step.number) for one in finding.evidence),
                 remedies=finding.remedies,
                 finding=finding,
-                sure=finding.confidence,
+                # A moment may not be like the rest.
+                sure="medium" if short and finding.confidence == "high" else finding.confidence,
             )
             other = best.get(key)
             if other is None:
