@@ -85,6 +85,9 @@ SENTENCES: Mapping[str, str] = {
     "line-shared-truly": ("The cache line of {lock} moves for {members:and}, which the same code uses on several CPUs"),
     "line-with-neighbour": "The neighbour of {lock}'s cache line is written, and both are fetched together",
     "lock-by-behaviour": "Threads of {process} wait for each other, as for a lock: {lock:short}[, in {where}]",
+    "library-lock": (
+        "Threads of {process} wait for a lock that {library} has for itself[, called from {caller}][: {lock}]"
+    ),
     "lock-behind": "The holder of {lock:short} waits for {other:short}: look at that one first",
     "lock-not-released": "{owner} does not release {lock}, with {threads} waiting",
     "long-hold": "{function} holds {lock:full} for long",
@@ -183,6 +186,10 @@ SENTENCES: Mapping[str, str] = {
     "may-be-idle": "it waits for input: if that is the next job, these are idle workers behind a mutex",
     "owner-seen": "{owner} was its owner at every look, for {held}",
     "user-waits": "{waits} waits of {average} on average: {part:.2f} threads wait at any moment[; p99 {p99}]",
+    "in-library": (
+        "{part} of the sampled waits are inside of {library}[, in {call}][, called from {caller}]: a lock that the"
+        " library has for itself"
+    ),
     "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",
     "let-go-in": "most of those who wait are woken in {function}",
     "nature": "{why}",
@@ -239,6 +246,11 @@ SENTENCES: Mapping[str, str] = {
 REMEDIES: Mapping[str, str] = {
     "allocate-less": "allocate less there: keep buffers and use them again, or take memory in larger parts",
     "ask-program": "ask the program which lock that is (PostgreSQL: wait_event of pg_stat_activity, of type LWLock)",
+    "call-library-less": (
+        "call the library less often there, or give each thread what it locks (a handle, a context, a connection) for"
+        " itself"
+    ),
+    "more-arenas": "let the allocator have more arenas, or larger caches by thread (jemalloc: MALLOC_CONF=narenas:N)",
     "call-less": "call it less often, or from one thread, or keep what it returned",
     "change-layout": "{how}",
     "check-each-probe": (

@@ -33,6 +33,7 @@ from lockline.analysis.findings import (
 from lockline.analysis.futex_waits import LOCK, PAGE_FAULT, FutexWaits, HolderLook
 from lockline.analysis.java_monitors import ENOUGH_LOOKS as ENOUGH_AT_MONITORS
 from lockline.analysis.java_monitors import class_of, heaviest, owner_of
+from lockline.analysis.library_locks import LibraryLock, library_lock
 from lockline.analysis.model import Report
 from lockline.analysis.pthreads import PHASE_WORD
 from lockline.analysis.user_evidence import (
@@ -240,7 +241,7 @@ def _claim(
     process: Process,
     lock: UserLock,
     asleep: HolderLook | None,
-    library: CLibraryLock | None,
+    library: CLibraryLock | LibraryLock | None,
     waiting: float,
 ) -> Fact:
     other = _other(futex)
@@ -248,6 +249,14 @@ def _claim(
         return fact("lock-behind", process=process, lock=lock, other=other)
     if asleep is not None:
         return fact("held-over-sleep", process=process, lock=lock, call=_call(asleep))
+    if isinstance(library, LibraryLock):
+        return fact(
+            "library-lock",
+            process=process,
+            lock=lock if lock.name else None,
+            library=Text(library.library),
+            caller=Function(library.caller) if library.caller else None,
+        )
     if library is not None:
         return fact(
             "c-library-lock", process=process, lock=lock if lock.name else None, call=Function(library.function)
@@ -286,6 +295,28 @@ def _of_writers(futex: FutexWaits) -> tuple[Remedy, ...]:
         remedy("rwlock-one-reader", process=Process("", futex.futex.tgid), readers=readers),
         remedy("rwlock-writers-first"),
     )
+
+
+def _library_of(futex: FutexWaits) -> CLibraryLock | LibraryLock | None:
+    """The library whose own lock it is, if it is one's."""
+    return (c_library_lock(futex) or library_lock(futex)) if futex.make in ("", BEHAVIOUR) else None
+
+
+def _in_library(library: CLibraryLock | LibraryLock) -> Fact:
+    """Evidence for it."""
+    where = part(library.part, "the sampled waits")
+    caller = Function(library.caller) if library.caller else None
+    if isinstance(library, CLibraryLock):
+        return fact("in-c-library", part=where, call=Function(library.function), caller=caller)
+    call = Function(library.function) if library.function else None
+    return fact("in-library", part=where, library=Text(library.library), call=call, caller=caller)
+
+
+def _of_library(library: CLibraryLock | LibraryLock) -> tuple[Remedy, ...]:
+    """What to do about a lock of a library's own."""
+    if isinstance(library, CLibraryLock):
+        return _LIBRARY_REMEDIES[library.kind]
+    return (remedy("allocate-less"), remedy("more-arenas")) if library.allocates else (remedy("call-library-less"),)
 
 
 def _enough(futex: FutexWaits) -> bool:
@@ -339,16 +370,9 @@ def find(report: Report) -> list[Finding]:
         if owners:
             evidence.append(fact("owners-seen", owners=owners))
         evidence += _of_chain(report, futex) + _done_by_holders(futex) + _monitors_seen(futex)
-        library = c_library_lock(futex) if futex.make in ("", BEHAVIOUR) else None
+        library = _library_of(futex)
         if library is not None:
-            evidence.append(
-                fact(
-                    "in-c-library",
-                    part=part(library.part, "the sampled waits"),
-                    call=Function(library.function),
-                    caller=Function(library.caller) if library.caller else None,
-                )
-            )
+            evidence.append(_in_library(library))
         released = released_in(futex)
         woken = out_of_condition(futex) if futex.make in ("", BEHAVIOUR) else 0.0
         if woken >= _MOSTLY:
@@ -369,7 +393,7 @@ def find(report: Report) -> list[Finding]:
                 + (remedy("no-sleep-with-it-held"),) * bool(asleep)
                 + (remedy("wake-without-it"),) * (woken >= _MOSTLY)
                 + (
-                    _LIBRARY_REMEDIES[library.kind]
+                    _of_library(library)
                     if library is not None
                     else _of_writers(futex)
                     if futex.behind_readers

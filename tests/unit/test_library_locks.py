@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Locks that a shared library has for itself, told by the files of the frames that threads wait in."""
+
+from dataclasses import replace
+
+import pytest
+
+from lockline.analysis.futex_waits import FutexStack
+from lockline.analysis.library_locks import LibraryLock, library_lock
+from lockline.recording.rows import Frame
+from test_c_library_locks import GLIBC, PROGRAM, futex, stack
+
+JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+LIBPQ = "/usr/lib/libpq.so.5"
+
+
+def waits(library: str, *names: str, caller: str = "serve", samples: int = 10) -> FutexStack:
+    """Sampled waits in these functions of a library ("": without a name), which the program calls."""
+    inside = [Frame(2 + n, name, 0, library) for n, name in enumerate(names)]
+    frames = [Frame(0, "__lll_lock_wait", 0, GLIBC), Frame(1, "___pthread_mutex_lock", 0, GLIBC), *inside]
+    frames += [Frame(8, caller, 0, PROGRAM)] if caller else []
+    return replace(stack(samples, "x"), frames=(*frames, Frame(9, "start_thread", 0, GLIBC)))
+
+
+def told(*stacks: FutexStack) -> LibraryLock | None:
+    """Of a word with these waits."""
+    return library_lock(futex(*stacks))
+
+
+def test_an_allocator_without_names() -> None:
+    found = told(waits(JEMALLOC, "", "", ""))
+    assert found == LibraryLock("libjemalloc.so.2", "", "serve", 1.0)
+    assert found.allocates
+
+
+def test_the_function_that_the_program_calls_is_named() -> None:
+    found = told(waits(LIBPQ, "", "PQexec@@V1"), waits(LIBPQ, "pgtls_open", "PQconnectdb", caller="connect", samples=4))
+    assert found == LibraryLock("libpq.so.5", "PQexec", "serve", 1.0)
+    assert not found.allocates
+
+
+@pytest.mark.parametrize(
+    ("library", "names"),
+    [
+        # Who calls these wants a lock of its own.
+        ("/usr/lib/libapp.so", ("", "app_mutex_lock")),
+        ("/usr/lib/libapp.so", ("Queue::waitForItem",)),
+        # One frame without a name may be such a function.
+        ("/usr/lib/libapp.so", ("",)),
+        # They run the program, or make its locks.
+        ("/usr/lib/libQt5Core.so.5", ("", "", "QThreadPool::start")),
+        ("/usr/lib/jvm/lib/server/libjvm.so", ("Monitor::lock_slow", "SymbolTable::new_symbol")),
+        ("/usr/lib/libpython3.11.so.1.0", ("", "PyEval_EvalFrame")),
+        ("/usr/lib/libstdc++.so.6", ("", "std::ostream::write")),
+        # The program's own file is no library.
+        ("/usr/bin/worker", ("", "work")),
+        ("", ("", "work")),
+    ],
+)
+def test_the_programs_own_lock(library: str, names: tuple[str, ...]) -> None:
+    assert told(waits(library, *names)) is None
+
+
+def test_a_function_of_the_program_that_a_library_calls_locks_for_itself() -> None:
+    """The innermost file counts, not one further out."""
+    made = waits(LIBPQ, "")
+    inner = [*made.frames[:2], Frame(7, "on_notice", 0, PROGRAM), *made.frames[2:]]
+    assert told(replace(made, frames=tuple(inner))) is None
+
+
+def test_a_stack_that_ends_inside_tells_nothing() -> None:
+    made = waits(JEMALLOC, "", "")
+    assert told(replace(made, frames=made.frames[:4])) is None
+    # Its own threads have no function of the program's above them.
+    assert told(waits(JEMALLOC, "", "background_thread_entry", caller="")) == LibraryLock(
+        "libjemalloc.so.2", "", "", 1.0
+    )
+
+
+def test_most_of_the_waits_are_in_it() -> None:
+    own = waits("/usr/bin/worker", "work")
+    assert told(waits(JEMALLOC, "", "", samples=30), own) is None
+    found = told(waits(JEMALLOC, "", "", samples=40), own)
+    assert found is not None
+    assert found.part == 0.8
+
+
+def test_without_waits_the_wakes_tell() -> None:
+    assert told(replace(waits(JEMALLOC, "", ""), role="waker")) is not None
+    assert told() is None

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Locks inside a shared library: an allocator's arena, a database client's pool, a cache of OpenSSL.
+
+Between the C library's function for locking and the program's own function stand frames of the library's file.  If the
+outermost of them is itself a function for locking (QMutex::lock, g_mutex_lock), the lock is the program's.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from lockline.analysis.futex_waits import FutexStack, FutexWaits
+from lockline.base.c_library import FUTEX_CALLERS, START, is_c_library
+from lockline.base.values import dataclass
+from lockline.recording.rows import Frame
+
+# Of the sampled waits, the part that is in one library.
+_MOSTLY = 0.8
+_SHARED = re.compile(r"(?P<stem>[^/]+?)\.so(?:\.[\d.]+)?(?: \(deleted\))?")
+# What those functions are called whose purpose is to lock, or to wait, for the program.
+_LOCKS = re.compile(
+    r"lock|mutex|semaphore|(^|[_:])sem_|monitor|barrier|latch|once|critical|cond(ition)?_|wait|park|acquire|enter|join",
+    re.IGNORECASE,
+)
+# Libraries that run the program's own code, or make its locks: theirs are told by makes of lock (user_locks.py).
+_RUN_TIMES = re.compile(
+    r"lib(jvm|coreclr|clrjit|python[\d.]*|ruby[\w.-]*|node|v8|mono[\w.-]*|stdc\+\+|c\+\+|c\+\+abi|gcc_s|gomp|omp|iomp5"
+    r"|tbb[\w.]*|folly[\w.-]*|absl\w*|boost_thread|boost_fiber|QtCore|Qt\dCore|glib-[\d.]+|gthread-[\d.]+|uv|apr-\d|nspr4"
+    r"|erts\w*|lua[\d.-]*|perl)"
+)
+_ALLOCATORS = re.compile(r"lib(jemalloc|tcmalloc|mimalloc|tbbmalloc|hoard|scalloc|rpmalloc|snmalloc)")
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryLock:
+    """A lock of a shared library's own.
+
+    library: its file's name.  function: of it, that the program calls, '' if it has no name; caller: the program's
+    function, '' if not known.  part: of the sampled waits.
+    """
+
+    library: str
+    function: str
+    caller: str
+    part: float
+
+    @property
+    def allocates(self) -> bool:
+        """Whether the library is one for memory."""
+        return _ALLOCATORS.match(self.library) is not None
+
+
+def _library(module: str) -> str:
+    """The name of a shared library's file; '' if it is none, or the C library, or one that runs programs."""
+    name = module.rpartition("/")[2]
+    if is_c_library(module) or (found := _SHARED.fullmatch(name)) is None or _RUN_TIMES.fullmatch(found["stem"]):
+        return ""
+    return name.removesuffix(" (deleted)")
+
+
+def _entry(frames: Sequence[Frame]) -> tuple[str, str, str] | None:
+    """The library, its function that the program calls, and the program's that calls it; None: no library's lock."""
+    inner = list(frames)
+    while inner and (is_c_library(inner[0].module) or inner[0].symbol.startswith(FUTEX_CALLERS)):
+        inner = inner[1:]
+    library = _library(inner[0].module) if inner else ""
+    if not library:
+        return None
+    of_it = 0
+    while of_it < len(inner) and inner[of_it].module == inner[0].module:
+        of_it += 1
+    outermost = inner[of_it - 1].symbol
+    # One frame without a name may be a lock that it makes for the program; a stack that ends there tells nothing.
+    unknown = not outermost and of_it == 1
+    outside = inner[of_it] if of_it < len(inner) else None
+    if unknown or outside is None or _LOCKS.search(outermost):
+        return None
+    if outside.symbol.startswith(START):
+        # Its own thread.
+        return library, "", ""
+    return library, outermost, outside.symbol
+
+
+def _told_by(stacks: Sequence[FutexStack]) -> LibraryLock | None:
+    every = 0
+    found: Counter[str] = Counter()
+    functions: Counter[tuple[str, str]] = Counter()
+    callers: Counter[tuple[str, str]] = Counter()
+    for stack in stacks:
+        every += stack.samples
+        entry = _entry(stack.frames)
+        if entry is not None:
+            library, function, caller = entry
+            found[library] += stack.samples
+            functions[library, function] += stack.samples
+            callers[library, caller] += stack.samples
+    library = max(sorted(found), key=lambda name: found[name], default="")
+    if not library or found[library] < _MOSTLY * every:
+        return None
+
+    def most(names: Counter[tuple[str, str]]) -> str:
+        own = {name: count for (of, name), count in names.items() if of == library and name}
+        return max(sorted(own), key=lambda name: own[name], default="")
+
+    return LibraryLock(library, most(functions).partition("@")[0], most(callers), found[library] / every)
+
+
+def library_lock(futex: FutexWaits) -> LibraryLock | None:
+    """The library's own lock that a contended futex is; None if the sampled stacks do not tell that it is one."""
+    for role in ("waiter", "waker"):
+        stacks = [stack for stack in futex.stacks if stack.role == role]
+        if stacks:
+            return _told_by(stacks)
+    return None
