@@ -245,3 +245,15 @@ def test_a_short_step_is_never_sure() -> None:
     for seconds, sure in ((2, "high"), (0.15, "medium")):
         known = known_of(observation("totals"), user_busy(duration_ns=round(seconds * S)))
         assert {one.sure for one in hypotheses(known) if one.cause == "user-lock"} == {sure}
+
+
+@pytest.mark.parametrize(("paid_ms", "cause"), [(20, "holder-no-cpu"), (900, "user-lock")])
+def test_who_waits_for_lockline_itself_is_not_short_of_cpus(paid_ms: int, cause: str) -> None:
+    """In two seconds the looks used 0.01 or 0.45 CPUs; the holder wants a CPU for nine tenths of the time."""
+    seen = (observation("totals"), user_busy(), threads(delayed=0.9))
+    known = known_of(*seen, paid_ms=paid_ms, plan=Plan(20, 0.6, 2))
+    verdict = judge(known, "nothing left to try")
+    assert verdict.cause is not None
+    assert verdict.cause.cause == cause
+    told = [why_words.fact_words(one.fact) for found in hypotheses(known) for one in found.evidence]
+    assert any("lockline used 0.45 CPUs itself" in words for words in told) == (paid_ms == 900)

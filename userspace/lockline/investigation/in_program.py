@@ -20,7 +20,7 @@ from lockline.analysis.findings import (
     remedy,
 )
 from lockline.investigation import probes
-from lockline.investigation.model import Evidence, Holders, Hypothesis, Investigation, Observation, UserLockSeen
+from lockline.investigation.model import Evidence, Holders, Hypothesis, Investigation, Observation, Step, UserLockSeen
 
 # Of the time of a hold, or of looks at a holder: what it mostly does, and what it does not do.
 MOSTLY = 0.5
@@ -38,6 +38,8 @@ POOL = 0.65
 POOL_CAUSE = "small-pool"
 # Tasks for each CPU, from which on the CPUs are short.
 SHORT_OF_CPUS = 1.5
+# CPUs that lockline itself used while it looked, from which on it may be what a holder waits for.
+_USED_BY_US = 0.25
 
 
 def holder_sleeps(
@@ -120,7 +122,7 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
     told_asleep = any(found.rule == "held-over-sleep" for _, one in known.observations for found in one.findings)
     if lock.goroutines or told_asleep:
         return []
-    looks = [(step.number, seen, seen.holders) for step, seen in known.observations if seen.holders is not None]
+    looks = [(step, seen, seen.holders) for step, seen in known.observations if seen.holders is not None]
     claims = (
         ("holder-sleeps", fact("why-holder-sleeps", lock=subject)),
         ("holder-no-cpu", fact("why-holder-no-cpu", lock=subject)),
@@ -150,7 +152,8 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
             if not (found and cause == "holder-no-cpu")
         ]
         return found
-    number, seen, holders = looks[-1]
+    step, seen, holders = looks[-1]
+    number = step.number
     told_fact = Evidence(_looked(seen, holders), True, number)
     if holders.known < ENOUGH_LOOKS:
         evidence_few = (Evidence(fact("why-few-looks", looks=Measure(holders.known, "moments")), False, number),)
@@ -173,7 +176,7 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
         return [*found, _pool(number, lock, holders)]
     if not found:
         found.append(holder_sleeps(subject, asleep, lock.waiters, holders.sleeps_in, told_fact, not counts))
-        found.append(_wants_cpu(number, subject, lock.waiters, holders))
+        found.append(_unless_by_us(_wants_cpu(number, subject, lock.waiters, holders), step))
     return found
 
 
@@ -212,6 +215,17 @@ def passed_on(known: Investigation, found: Sequence[Hypothesis], lock: UserLockS
         return replace(one, waiters=waiters, sure=sure, evidence=(*one.evidence, Evidence(told, False, number)))
 
     return [passed(one) for one in found]
+
+
+def _unless_by_us(one: Hypothesis, looks: Step) -> Hypothesis:
+    """The same, unless the looks themselves used so much of the CPUs that the holder may have waited for them."""
+    used = looks.cost.share * looks.cost.cpus if looks.cost is not None else 0.0
+    if one.state != "likely" or used < _USED_BY_US:
+        return one
+    told = Evidence(fact("why-used-by-us", used=Measure(used, "CPUs")), False, looks.number)
+    return replace(
+        one, state="not testable", evidence=(*(replace(told, supports=False) for told in one.evidence), told)
+    )
 
 
 def _wants_cpu(number: int, lock: UserLock, waiters: float, holders: Holders) -> Hypothesis:

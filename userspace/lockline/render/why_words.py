@@ -189,6 +189,7 @@ SENTENCES: Mapping[str, str] = {
     "why-owner-changes": "only at {looks} moments did the lock name an owner that stayed long enough to be looked at",
     "why-delayed": "the likely holder had no CPU for {part} of the time that it wanted one",
     "why-short-of-cpus": "{tasks} tasks want the {cpus} CPUs of this machine, on average",
+    "why-used-by-us": "lockline used {used:.2f} CPUs itself while it looked: who wants one may wait for that",
     "why-own-threads": "the threads that use {lock} keep {used:.1f} of the {cpus} CPUs busy themselves",
     "why-throttled": "control group {group} was stopped by its CPU limit for {part} of the time",
 }
