@@ -642,11 +642,12 @@ def test_a_recording_leaves_something_for_the_looks() -> None:
     [
         (b"\x7fELF" + bytes(4000) + b"\x04\0\0\0\x53\0\0\0\x04\0\0\0Go\0\0" + b"id", 1.4, True),
         (b"\x7fELF" + bytes(4000) + b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0" + b"id", 1.4, False),
-        # An idle one is held back by nothing that its goroutines do.
-        (b"\x7fELF" + bytes(4000) + b"\x04\0\0\0\x53\0\0\0\x04\0\0\0Go\0\0" + b"id", 0.1, False),
+        # Its goroutines sleep with a mutex held; and one that is idle.
+        (b"\x7fELF" + bytes(4000) + b"\x04\0\0\0\x53\0\0\0\x04\0\0\0Go\0\0" + b"id", 0.006, True),
+        (b"\x7fELF" + bytes(4000) + b"\x04\0\0\0\x53\0\0\0\x04\0\0\0Go\0\0" + b"id", 0.0, False),
     ],
 )
-def test_the_program_asked_about_is_of_go_and_busy(
+def test_the_program_asked_about_is_of_go_and_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, used: float, found: bool
 ) -> None:
     (tmp_path / "5").mkdir()

@@ -56,8 +56,8 @@ _RECORDS = "lockline: recording"
 OUTLIERS = 100
 # How long it is looked at how much of the CPUs a process uses.
 _LOOK_AT_CPUS_S = 0.3
-# A program that uses less is not held back by what its threads do on CPUs.
-_BUSY_CPUS = 0.5
+# A program in Go that uses less does nothing at all.  One whose goroutines sleep with a mutex held uses little, too.
+_BUSY_CPUS = 0.001
 # The name and type (NT_GO_BUILD_ID) of a note of Go's linker: cmd/internal/buildid.
 _GO_NOTE = b"\x04\x00\x00\x00Go\x00\x00"
 _NOTE_BYTES = 1 << 15
@@ -172,7 +172,7 @@ def _is_go(pid: int) -> bool:
 
 
 def _with_go(target: Target, seen: Observation) -> Observation:
-    """With the program in Go that was asked about, if it is busy: its goroutines may wait where the kernel sees none.
+    """With the program in Go that was asked about, if it is not idle: its goroutines may wait unseen.
 
     Threads that run goroutines hardly sleep at futexes when there are more goroutines than CPUs.
     """
