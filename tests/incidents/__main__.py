@@ -93,7 +93,7 @@ def main() -> int:
         for case in cases[part - 1 :: parts]:
             try:
                 results.append(run_case(case, tuple(options), arguments.machine))
-            except RuntimeError as error:
+            except (RuntimeError, OSError) as error:
                 print(f"no answer: {error}", file=sys.stderr, flush=True)
                 continue
             _tell(results[-1], arguments.verbose, arguments.stories)

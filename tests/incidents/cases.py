@@ -401,7 +401,9 @@ def favour(pid: int | str) -> None:
 def running(command: tuple[str, ...], directory: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A program in a process group of its own, killed with all that it started."""
     path = BUILD / "workloads" / command[0]
-    program = [str(path) if path.exists() else command[0], *command[1:]]
+    # In a guest no python3 lies where programs are looked for.
+    name = sys.executable if command[0] == "python3" else command[0]
+    program = [str(path) if path.exists() else name, *command[1:]]
     process = subprocess.Popen(
         program,
         stdin=subprocess.DEVNULL,
