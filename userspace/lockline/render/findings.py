@@ -288,7 +288,7 @@ REMEDIES: Mapping[str, str] = {
     ),
     "go-more-receivers": (
         "more goroutines that receive, or less to do for each value; a larger buffer helps only where values come in"
-        " bursts"
+        " bursts, or where the channel hands out places, as a semaphore"
     ),
     "go-mutex-profile": (
         "`go tool pprof http://HOST/debug/pprof/mutex` (runtime.SetMutexProfileFraction) has the lines that make others"
