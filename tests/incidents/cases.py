@@ -36,6 +36,8 @@ NEIGHBOURS = {"files-seldom": ("one-directory", 4), "map-seldom": ("read-maps", 
 _SLEEPS = ("holder-sleeps", "held-over-sleep")
 # Two CPUs hardly meet there.
 _LITTLE = (*_KERNEL, "busy-lock", *_NO_LOCK)
+# Without glibc's debug files no variable of it has a name; its functions have.
+_ALLOCATES = ("malloc()", "free()")
 _NO_CPU = ("holder-no-cpu", "priority-inversion", "holder-preempted")
 
 
@@ -136,7 +138,7 @@ CASES: tuple[Case, ...] = (
     _of("deadlock", ("deadlock",), threads=2),
     _of("leak", ("lock-not-released",), "table_mutex"),
     _of("mmap-storm", _KERNEL, "mmap_lock"),
-    _of("one-arena", _USER, "arena"),
+    _of("one-arena", _USER, "arena", *_ALLOCATES),
     _of("pipe", (*_KERNEL, "busy-lock"), "pipe_inode_info", "pipe"),
     _of("one-file", (*_SLEEPS, *_KERNEL), "inode", "i_rwsem"),
     _of("one-file-synced", (*_SLEEPS, *_KERNEL), "inode", "i_rwsem"),
@@ -256,7 +258,7 @@ CASES: tuple[Case, ...] = (
     _of("own-maps", _KERNEL, "mmap_lock"),
     _of("terminal", (*_KERNEL, "holder-sleeps"), "tty", "atomic_write"),
     _of("pinned-worker", _NO_CPU, "pinned_mutex"),
-    _of("trimmed", _USER, "arena"),
+    _of("trimmed", _USER, "arena", *_ALLOCATES),
     _of("rotated-log", _SLEEPS, "rotate_mutex"),
     _of("timed-waits", _NO_LOCK, threads=40),
     _of("sorts", _NO_LOCK, threads=12),

@@ -121,3 +121,11 @@ int naming_index_find(const struct naming_index *index, GElf_Addr address, GElf_
 	*begin = index->entries[last - 1].begin;
 	return index->entries[last - 1].number;
 }
+
+void naming_index_beside(const struct naming_index *index, GElf_Addr address, int *before, int *behind)
+{
+	const size_t at = begun(index, address);
+
+	*before = at ? (int)index->entries[at - 1].number : -1;
+	*behind = at < index->count ? (int)index->entries[at].number : -1;
+}

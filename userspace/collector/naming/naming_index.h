@@ -18,5 +18,7 @@ void naming_index_close(struct naming_index *index);
  * one; only where none has a size that reaches, the last one without a size.
  */
 int naming_index_find(const struct naming_index *index, GElf_Addr address, GElf_Addr *begin);
+/* The last symbol that begins at the address or before, and the first one behind it; -1: there is none. */
+void naming_index_beside(const struct naming_index *index, GElf_Addr address, int *before, int *behind);
 
 #endif /* LOCKLINE_NAMING_INDEX_H */

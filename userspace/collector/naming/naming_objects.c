@@ -227,6 +227,45 @@ static const struct naming_go *go_of(struct object *object, GElf_Addr *bias)
 	return &object->go;
 }
 
+static const char *name_of(const struct object *object, int number)
+{
+	GElf_Addr address;
+	GElf_Sym symbol;
+	const char *name =
+		number < 0 ? NULL
+			   : dwfl_module_getsym_info(object->module, number, &symbol, &address, NULL, NULL, NULL);
+
+	return name ?: "";
+}
+
+/*
+ * Functions of glibc that it does not export, where its symbol table was
+ * stripped: those of one source file stand together, before the first that is
+ * exported or behind the last.  Who waits there has called what is shown.
+ */
+static const char *unnamed_in_glibc(const struct object *object, GElf_Addr address)
+{
+	static const struct {
+		const char *before, *behind; /* NULL: any */
+		const char *shown;
+	} files[] = {
+		{NULL, "__libc_malloc", "malloc"},        {NULL, "__default_morecore", "malloc"},
+		{NULL, "__libc_free", "malloc"},          {NULL, "__libc_realloc", "malloc"},
+		{NULL, "__libc_memalign", "malloc"},      {NULL, "__libc_calloc", "malloc"},
+		{NULL, "__pthread_once", "pthread_once"}, {"tzset", "getitimer", "tzset"},
+	};
+	const char *name[2];
+	int before, behind;
+
+	naming_index_beside(object->index, address, &before, &behind);
+	name[0] = name_of(object, before);
+	name[1] = name_of(object, behind);
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		if ((!files[i].before || !strcmp(files[i].before, name[0])) && !strcmp(files[i].behind, name[1]))
+			return files[i].shown;
+	return NULL;
+}
+
 int naming_object_symbol(__u32 object, const struct naming_place *place, struct naming_answer *answer)
 {
 	struct object *named = &objects[object];
@@ -257,7 +296,11 @@ int naming_object_symbol(__u32 object, const struct naming_place *place, struct 
 	if (name) {
 		demangle(name, answer->name, sizeof(answer->name));
 		answer->offset = address - begin;
+		return 0;
 	}
+	name = unnamed_in_glibc(named, address);
+	if (name)
+		snprintf(answer->name, sizeof(answer->name), "%s", name);
 	return 0;
 }
 
