@@ -116,6 +116,18 @@ def test_equal_objects_are_one_key_and_survive_copies() -> None:
     assert copy.deepcopy(key) == pickle.loads(pickle.dumps(key)) == key
 
 
+def test_many_objects_are_of_their_class_and_closed() -> None:
+    """From some on the method that makes them is compiled, and sets the fields while the object is still open."""
+    keys = [Key("a", cpu) for cpu in range(50)]
+    assert {type(key) for key in keys} == {Key}
+    assert [key.cpu for key in keys] == list(range(50))
+    for key in keys[::49]:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            key.cpu = 1  # type: ignore[misc]
+        with pytest.raises(AttributeError):
+            object.__setattr__(key, "other", 1)
+
+
 def test_a_class_that_it_cannot_make_is_refused() -> None:
     with pytest.raises(TypeError, match="frozen"):
         values.dataclass(frozen=False)
