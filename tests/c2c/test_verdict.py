@@ -256,6 +256,24 @@ def test_a_line_beside_one_that_is_written(tmp_path: Path) -> None:
     assert "128 bytes" in report.advice.text
 
 
+def test_a_neighbour_is_of_the_same_process(tmp_path: Path) -> None:
+    """Addresses of two processes are alike: the written line beside the one is not beside the other."""
+    builder = MemoryBuilder()
+    for pid in (7, 8):
+        line = builder.line(0x4000, "user", pid)
+        builder.add(line, 0x10, builder.code("reader"), 0, range(4), loads=500, local_hitm=200 + pid)
+    buddy = builder.line(0x4040, "user", 7)
+    builder.add(buddy, 0, builder.code("writer"), 0, range(4, 8), loads=500, stores=900, local_hitm=100)
+    path = builder.write(tmp_path / "lines.lockline")
+    with open_recording(path) as recording:
+        lines = make_c2c_report(recording, 10).lines
+    found = {(line.line.pid, line.line.address): line.buddy for line in lines}
+    assert found[8, 0x4000] is None
+    written = found[7, 0x4000]
+    assert written is not None
+    assert written.counts.stores == 900
+
+
 def test_a_written_line_two_lines_away_is_no_neighbour(tmp_path: Path) -> None:
     def fill(builder: MemoryBuilder, line: int) -> None:
         builder.add(line, 0x10, builder.code("reader"), 0, range(4), loads=500, local_hitm=200)

@@ -3,7 +3,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 
 from lockline.base.values import replace
 from lockline.c2c.advice import advise
@@ -43,15 +42,13 @@ from lockline.c2c.placement import (
     wanted_names,
 )
 from lockline.c2c.shares import by_shares
-from lockline.c2c.tables import find_buddies, read_lines, read_names, read_tables, score
+from lockline.c2c.tables import find_buddies, place_of, read_lines, read_names, read_tables, score
 from lockline.c2c.verdict import actors, judge
 from lockline.c2c.watched import EXACT, even, place_by_target
 from lockline.recording.reader import MetaValue, Recording
 
 # Inferring a type from the code is tried for the first lines alone; those after it are of little cost.
 INFERRED_LINES = 100
-# So many lines with all their accesses are held at once.
-FEW_LINES = 8
 
 # From an open recording, and the numbers of lines in a report.
 MakeLines = Callable[[Recording, Sequence[int]], Iterator[LineReport]]
@@ -118,14 +115,12 @@ def open_c2c_report(
     programs = _programs(list(read_names(recording, users)), read_program)
 
     def make(source: Recording, numbers: Sequence[int]) -> Iterator[LineReport]:
-        lines = read_lines(source, [wanted[number] for number in numbers])
-        rest = iter(numbers)
-        while some := list(islice(lines, FEW_LINES)):
-            buddies = find_buddies(source, some)
-            for line in some:
-                types = programs.get(program_of(line), NO_TYPES) if line.space == "user" else kernel
-                buddy = buddies.get(line.address)
-                yield _line_report(line, types, locks, head.coverage, buddy, head.machine.cpus, next(rest))
+        chosen = [wanted[number] for number in numbers]
+        buddies = find_buddies(source, chosen)
+        for number, line in zip(numbers, read_lines(source, chosen), strict=True):
+            types = programs.get(program_of(line), NO_TYPES) if line.space == "user" else kernel
+            buddy = buddies.get(place_of(line))
+            yield _line_report(line, types, locks, head.coverage, buddy, head.machine.cpus, number)
 
     return head, len(wanted), make
 

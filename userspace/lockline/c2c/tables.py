@@ -220,25 +220,35 @@ def read_tables(recording: Recording) -> Tables:
     return Tables(sources, coverage, tuple(lines), others, transfers, tuple(problems))
 
 
-def find_buddies(recording: Recording, lines: Sequence[Line]) -> dict[int, Line]:
-    """The other 64 bytes of the 128-byte pairs of these lines, in sums, by the line's own address."""
-    wanted = {line.address ^ 64: line for line in lines if line.size == 64}
-    if not wanted:
+Place = tuple[str, int, int]
+
+
+def place_of(line: Line | rows.MemoryLine) -> Place:
+    """Where a line lies: its space, process and address, unsigned."""
+    return line.space, line.pid, unsigned(line.address)
+
+
+def find_buddies(recording: Recording, lines: Iterable[LineSum]) -> dict[Place, Line]:
+    """The other 64 bytes of the 128-byte pairs of these lines, in sums, by the line's own place."""
+    owned = {place_of(line.row) for line in lines if _size(line.row) == 64}
+    if not owned:
         return {}
+    wanted = {(space, pid, address ^ 64) for space, pid, address in owned}
     grouped: defaultdict[LineKey, list[rows.MemoryLine]] = defaultdict(list)
-    addresses = [_signed(address) for address in wanted]
-    for row in recording.table(rows.MemoryLine, among("address", addresses)):
-        grouped[row.space, row.object, row.pid, unsigned(row.address)].append(row)
-    owner = {
-        row.id: key
-        for key, members in grouped.items()
-        for row in members
-        if (wanted[key[3]].space, wanted[key[3]].pid) == (key[0], key[2])
-    }
+    owner: dict[int, LineKey] = {}
+    # Of all lines at once: to find a line by its address SQLite looks at each.
+    for row in recording.table(rows.MemoryLine, among("address", {_signed(address) for _, _, address in wanted})):
+        if place_of(row) in wanted:
+            key = owner[row.id] = row.space, row.object, row.pid, unsigned(row.address)
+            grouped[key].append(row)
     found: defaultdict[LineKey, list[Counts]] = defaultdict(list)
-    for line, figures in memory.figures_of_lines(recording, list(owner), _OF_BUDDIES):
-        found[owner[line]].append(Counts(**dict(zip(_OF_BUDDIES, figures, strict=True))))
-    return {key[3] ^ 64: replace(_line(grouped[key][0], ()), counts=add_counts(parts)) for key, parts in found.items()}
+    for id_, figures in memory.figures_of_lines(recording, list(owner), _OF_BUDDIES):
+        found[owner[id_]].append(Counts(**dict(zip(_OF_BUDDIES, figures, strict=True))))
+    buddies = {}
+    for (space, object_, pid, address), parts in found.items():
+        line = _line(grouped[space, object_, pid, address][0], ())
+        buddies[space, pid, address ^ 64] = replace(line, counts=add_counts(parts))
+    return buddies
 
 
 def _batches(values: Sequence[LineSum]) -> Iterator[Sequence[LineSum]]:
@@ -431,6 +441,10 @@ def _counts(figures: memory.Figures) -> Counts:
     return Counts(*(None if value is None else max(0, value) for value in figures))
 
 
+def _size(row: rows.MemoryLine) -> int:
+    return row.size if row.size in (32, 64, 128, 256) else 64
+
+
 def _line(
     row: rows.MemoryLine,
     accesses: tuple[Access, ...],
@@ -445,7 +459,7 @@ def _line(
 ) -> Line:
     return Line(
         address=unsigned(row.address),
-        size=row.size if row.size in (32, 64, 128, 256) else 64,
+        size=_size(row),
         space=row.space,
         pid=row.pid,
         object=row.object,
