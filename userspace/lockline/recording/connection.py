@@ -19,6 +19,10 @@ APPLICATION_ID = 0x6C6F636B
 # No text or blob of a true recording comes near this.
 MAX_VALUE_BYTES = 4 << 20
 
+# Texts that are kept decoded, and of how many bytes at most.
+_KEPT = 4096
+_KEPT_BYTES = 256
+
 # So long a file system may take for a change of a file; a busy disk needs some seconds.
 PATIENCE_S = 10.0
 
@@ -35,6 +39,18 @@ def damaged(path: str, why: object) -> RecordingError:
 _PLAIN = frozenset(b"/-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 
 
+class _Texts(dict[bytes, str]):
+    """Text as SQLite has it, decoded: most of a recording's texts stand in row after row."""
+
+    def __missing__(self, text: bytes) -> str:
+        found = text.decode("utf-8", "replace")
+        if len(text) <= _KEPT_BYTES:
+            if len(self) >= _KEPT:
+                self.clear()
+            self[text] = found
+        return found
+
+
 def _connect(path: str, parameters: str) -> sqlite3.Connection:
     # An absolute path after an empty authority: nothing in it can pass for a part of the URI.
     location = b"/" + os.fsencode(os.path.join(os.getcwd(), path)).lstrip(b"/")  # noqa: PTH109, PTH118
@@ -42,7 +58,7 @@ def _connect(path: str, parameters: str) -> sqlite3.Connection:
     uri = f"file://{quoted}?{parameters}"
     connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     try:
-        connection.text_factory = lambda text: text.decode("utf-8", "replace")
+        connection.text_factory = _Texts().__getitem__
         # Python 3.10 cannot set it: there a value is at most as long as the file.
         if sys.version_info >= (3, 11):
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)

@@ -271,16 +271,16 @@ def _single_accesses(recording: Recording, lines: Sequence[int]) -> list[AccessS
         SELECT line, offset, code, {", ".join(FIGURES)}, cpu_count, nodes, cpus, thread, threads, {_sets(recording)}
         FROM memory_access{where(among("line", lines))} ORDER BY line, offset, code"""
     found: list[AccessSum] = []
-    line = offset = code = -1
+    before: tuple[int, ...] = ()
     types = _KEY_TYPES | _FIGURE_TYPES | accepted_types(_Alone)
     first, last = len(_KEY_TYPES), len(_KEY_TYPES) + len(FIGURES)
     for row in recording.checked(types, "memory_access", query):
+        key, figures = row[:first], row[first:last]
         cpu_count, nodes, bits, thread, listed, thread_set, records_of = row[last:]
-        if row[2] == code and row[1] == offset and row[0] == line:
+        if key == before:
             return None
-        line, offset, code = row[:first]
+        before = key
         cpus = None if bits is None else int.from_bytes(bits[:_MAX_CPU_BYTES], "little")
-        figures = row[first:last]
         threads: int | None
         who: tuple[Sequence[int], Sequence[int]] | None = None
         if thread_set:
@@ -295,7 +295,7 @@ def _single_accesses(recording: Recording, lines: Sequence[int]) -> list[AccessS
             who = (thread,), () if records is None or records < 0 else (records,)
             threads, each = 1 << thread if 0 <= thread < MAX_SET else None, b""
         # By _make(): thousands of them are made.
-        found.append(AccessSum._make((line, offset, code, figures, cpu_count, nodes, cpus, threads, each, who)))
+        found.append(AccessSum._make((*key, figures, cpu_count, nodes, cpus, threads, each, who)))
     return found
 
 

@@ -99,9 +99,9 @@ class Recording:
 
         query: SQL made of constants and integers.  table: what a fault is said to be in.
         """
-        if self.made_here:
-            yield from self.raw(query)
-            return
+        return self.raw(query) if self.made_here else self._checked(fields, table, query)
+
+    def _checked(self, fields: Mapping[str, tuple[type, ...]], table: str, query: str) -> Iterator[tuple[Any, ...]]:
         accepted: set[tuple[type, ...]] = set()
         try:
             # Not by raw(): of tens of thousands of rows a generator in a generator is felt.

@@ -26,7 +26,7 @@ class At:
     """Where the walk is: whether addresses are wanted, how many entries of long lists, and what encloses the value.
 
     report: the value that the document is of.  space: of the line that encloses the value, "kernel" or "user".
-    names: the JSON of names, for encoders that write text.
+    names: the JSON of names, and texts: that of what stands in entry after entry, for encoders that write text.
     """
 
     addresses: bool
@@ -34,6 +34,7 @@ class At:
     report: Any
     space: str = "kernel"
     names: Mapping[str, str] = field(default_factory=dict)
+    texts: dict[Any, str] = field(default_factory=dict)
 
     def text(self, value: str) -> str:
         """Text as it may be shown."""
@@ -74,6 +75,7 @@ class Place:
     name: str | None
     inline: bool
     where: Callable[[Any, At], bool] | None
+    again: bool = False
 
 
 _KEY = "lockline"
@@ -88,6 +90,10 @@ class Plain:
 
 class TextIfAny:
     """Stands for text that is null where it is ''."""
+
+
+class WordIfAny:
+    """Stands for one of some words that is null where it is ''."""
 
 
 class NumberIfAny:
@@ -110,9 +116,12 @@ def shown(
     return field(metadata={_KEY: Place(about, source, name, False, where)})
 
 
-def inline(source: Source | None = None) -> Any:
-    """A field whose own fields stand in its place; source: as of shown(), None: the enclosing value itself."""
-    return field(metadata={_KEY: Place("", source, None, True, None)})
+def inline(source: Source | None = None, *, again: bool = False) -> Any:
+    """A field whose own fields stand in its place; source: as of shown(), None: the enclosing value itself.
+
+    again: the same few values, which can be keys, stand in entry after entry: the text of each is made once.
+    """
+    return field(metadata={_KEY: Place("", source, None, True, None, again)})
 
 
 def with_addresses(_: Any, at: At) -> bool:
@@ -137,6 +146,8 @@ Name = Annotated[
     Policy(lambda value, at: at.text(value) if value else None, TextIfAny),
     Limits({"minLength": 1}),
 ]
+# Beside the type of such a word.
+WORD_IF_ANY = Policy(lambda value, _: value or None, WordIfAny)
 Known = Annotated[int | None, Policy(lambda value, _: value or None, NumberIfAny)]
 KnownCount = Annotated[int | None, Policy(lambda value, _: value or None, NumberIfAny), Limits({"minimum": 1})]
 # What is infinite, or no number, is null.
@@ -343,6 +354,20 @@ class _Template:
         return f"({self.text!r} % ({''.join(code + ', ' for code in self.codes)}))"
 
 
+def _remembered(shape: type, template: _Template, source: _Source) -> Callable[[Any, At], str]:
+    """Gives a value's text by the template, which is filled in when the value is first met in its space."""
+    make: Callable[[Any, At], str] = eval(f"lambda value, at: {template.code()}", source.names)
+
+    def text(value: Any, at: At) -> str:
+        key = shape, at.space, value
+        found = at.texts.get(key)
+        if found is None:
+            found = at.texts[key] = make(value, at)
+        return found
+
+    return text
+
+
 def _write_object(shape: Any, value: str, at: str, source: _Source, inside: tuple[Any, ...], out: _Template) -> bool:
     """The fields of a value, without the braces; False: some may be left out, which no template can."""
     before, value, at = _entered(shape, value, at, source)
@@ -354,7 +379,12 @@ def _write_object(shape: Any, value: str, at: str, source: _Source, inside: tupl
             return False
         if one.place.inline:
             out.add(between)
-            if not _write_object(one.type, part, at, source, inside, out):
+            if one.place.again:
+                inner = _Template()
+                if not _write_object(one.type, "value", "at", source, inside, inner):
+                    return False
+                out.add("", f"{source.name(_remembered(one.type, inner, source))}({part}, {at})")
+            elif not _write_object(one.type, part, at, source, inside, out):
                 return False
         else:
             out.add(f"{between}{_quoted(one.name)}:")
@@ -400,6 +430,8 @@ def _text_code(kind: Any, value: str, at: str, source: _Source, inside: tuple[An
             return f"({at}.names[{variable}] if ({variable} := {value}) else 'null')"
         if policy.made is NumberIfAny:
             return f"({value} or 'null')"
+        if policy.made is WordIfAny:
+            return f"({source.name(_quoted)}({variable}) if ({variable} := {value}) else 'null')"
         if policy.made is not None:
             made = f"{source.name(policy.encode)}({value}, {at})"
             return _text_code(policy.made, made, at, source, inside)

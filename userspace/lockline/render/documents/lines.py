@@ -9,6 +9,7 @@ from lockline.c2c.model import C2cReport, Confidence, LineReport, Role, Verdict
 from lockline.render.documents import schemas
 from lockline.render.walker import (
     ITSELF,
+    WORD_IF_ANY,
     Address,
     Amount,
     At,
@@ -17,7 +18,6 @@ from lockline.render.walker import (
     Known,
     KnownCount,
     Name,
-    Policy,
     Positive,
     as_line,
     entries,
@@ -143,17 +143,24 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class Instruction:
+    """An instruction that accesses memory."""
+
+    symbol: Name = shown("the function")
+    symbol_offset: int | None = shown("in it", lambda code, _: offset_of(code.symbol, code.offset))
+    object: Name = shown("module or file")
+    line: Name = shown("source file and line")
+    address: Address | None = shown(
+        "of the instruction, with --addresses, or in user space",
+        lambda code, at: code.address if code.address and at.may_show(code.address) else None,
+    )
+
+
+@dataclass(frozen=True)
 class Access:
     """The accesses of one instruction to one offset."""
 
-    symbol: Name = shown("the function", "code.symbol")
-    symbol_offset: int | None = shown("in it", lambda one, _: offset_of(one.code.symbol, one.code.offset))
-    object: Name = shown("module or file", "code.object")
-    line: Name = shown("source file and line", "code.line")
-    address: Address | None = shown(
-        "of the instruction, with --addresses, or in user space",
-        lambda one, at: one.code.address if one.code.address and at.may_show(one.code.address) else None,
-    )
+    code: Instruction = inline("code", again=True)
     threads: KnownCount = shown("how many threads", lambda one, _: one.threads.bit_count())
     records: Count | None = shown("samples", "counts.records")
     loads: Count | None = shown("loads", "counts.loads")
@@ -265,9 +272,9 @@ class Type:
 
     type: Name = shown("structure of the object", "placement.type")
     type_offset: int | None = shown("byte x of the line is byte type_offset + x of it", "placement.base")
-    type_source: Annotated[
-        Literal["lock", "symbol", "per-CPU symbol", "target", "code"] | None, Policy(lambda value, _: value or None)
-    ] = shown("how it is known; target: what was watched; code: inferred", "placement.source")
+    type_source: Annotated[Literal["lock", "symbol", "per-CPU symbol", "target", "code"] | None, WORD_IF_ANY] = shown(
+        "how it is known; target: what was watched; code: inferred", "placement.source"
+    )
     type_evidence: tuple[str, ...] = shown("what speaks for it", "placement.evidence")
 
 
@@ -277,9 +284,9 @@ class LineBody:
 
     place: Place = inline()
     nodes: Name = shown("memory nodes of its pages", "line.nodes")
-    source: Annotated[
-        Literal["perf.data", "c2c text", "PMU", "watchpoint"] | None, Policy(lambda value, _: value or None)
-    ] = shown("what it was seen by", "line.source")
+    source: Annotated[Literal["perf.data", "c2c text", "PMU", "watchpoint"] | None, WORD_IF_ANY] = shown(
+        "what it was seen by", "line.source"
+    )
     type: Type = inline()
     type_alternatives: tuple[str, ...] = shown("other types that fit nearly as well", "placement.alternatives")
     counts: Counts = inline("line.counts")
