@@ -125,6 +125,27 @@ def test_rows_of_several_threads_are_not_one_cpus() -> None:
     assert found.verdict == "too little evidence"
 
 
+def test_slots_of_cpus_look_like_slots_of_all_where_cpus_are_not_told() -> None:
+    """All threads use all slots, each thread each slot on one CPU: the text of -c tid,iaddr shows no more."""
+
+    def verdict(count: int, function: str = "add") -> tuple[str, str]:
+        rows = [
+            access((8 * n, f"{function}{n}" if function != "add" else function, hitm, stores), range(4), count=count)
+            for n in range(4)
+            for hitm, stores in ((200, 0), (0, 300))
+        ]
+        found = judged(*(replace(row, groups=4) for row in rows))
+        told = [doubt for doubt in found.doubts if "data of each CPU" in doubt]
+        assert all("-NN -c tid,iaddr" in doubt for doubt in told)
+        return found.verdict, found.confidence if told else f"{found.confidence}, no doubt of CPUs"
+
+    assert verdict(1) == ("true sharing", "low")
+    # A thread that was on several CPUs at one slot.
+    assert verdict(2) == ("true sharing", "medium, no doubt of CPUs")
+    # One instruction finds the slot of any CPU.
+    assert verdict(1, "count") == ("true sharing", "medium, no doubt of CPUs")
+
+
 def test_few_samples_do_not_tell_threads_apart() -> None:
     def verdict(samples: int) -> str:
         rows = [access((8 * n, "add", samples, 0), threads=range(4 * n, 4 * n + 4)) for n in range(2)]

@@ -27,6 +27,7 @@ from lockline.c2c.users import apart, repeated, same_cpus, several
 
 ALL_LOADS = "`perf c2c record --ldlat 3` samples more of them"
 CPUS = "`perf script -F cpu,tid,addr,ip,sym` shows the CPU of each access"
+WHICH_CPUS = "`perf c2c report --stdio -NN -c tid,iaddr` shows which CPUs these are"
 TRY_APART = "`lockline diff` of a build with the members apart would tell"
 
 
@@ -241,15 +242,29 @@ def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: R
         places_of = [part.users for part in used if part.share >= MEMBER]
         if len(places_of) < 2 or same_cpus(places_of):
             return Sharing("true", strength, tuple(used), reason, share)
-        if not all(one.cpus for one in places_of):
+        if all(one.cpus for one in places_of):
+            why = f"other CPUs use each of them: they may be data of each CPU, which threads use where they run; {CPUS}"
+        elif _may_be_of_cpus(fought):
+            why = f"each thread is on one CPU at each of them: they may be data of each CPU; {WHICH_CPUS}"
+        else:
             # Data of each CPU have the threads in common that run there one after the other.
             return Sharing("true", "shown", tuple(used), reason, share)
-        why = f"other CPUs use each of them: they may be data of each CPU, which threads use where they run; {CPUS}"
         return Sharing("true", "likely", tuple(used), reason, share, why)
     if share <= 0.4 and saturated:
         return _unknown_rate(used)
     reason = "one part of the cost is at these bytes, another part at bytes beside them"
     return Sharing("false" if share > 0.4 else "true", "likely", tuple(used), reason, share)
+
+
+def _may_be_of_cpus(parts: Sequence[Part]) -> bool:
+    """Whether members of which the CPUs are not told may be data of each CPU: one has all, by the same instruction.
+
+    A thread that migrates is then on another CPU at each member, and always on the same one there.  A thread that stays
+    where it is looks no different.
+    """
+    if any(access.cpu_count != 1 for part in parts for access in part.main):
+        return False
+    return bool(reduce(and_, [{access.code for access in part.main} for part in parts]))
 
 
 def _writes_between(paid: float, uses: int) -> float:
