@@ -5,7 +5,7 @@ import random
 import re
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +30,8 @@ from lockline.recording.reader import open_recording
 # Functions whose names tell that there is a lock.
 _LOCKS = re.compile("spin_lock|mutex_|down_write|down_read|_lock_slowpath|lockref_")
 STEPS = 6000
+# What padding brings is the mean of so many runs: in one of them it is an accident which threads meet, on which CPUs.
+RUNS = 5
 # A line is costly if it comes from another core for so many of its accesses.
 COSTLY = 0.01
 # Padding that ends so much of a line's moves says that it was false sharing, or true sharing; between them it is mixed.
@@ -51,9 +53,9 @@ KINDS = (
 class World:
     """A program, run and sampled.  gains: share of each line's moves that end when its variables are apart.
 
-    costs: moves per access; pairs: share of the moves that end where no halves of pairs are fetched together; own: of
-    the moves that stay then, the share that ends when the variables are apart, None if next to none stay.  wide: one of
-    the programs of wide.py."""
+    costs: moves per access, in the run that was sampled; pairs: share of the moves that end where no halves of pairs
+    are fetched together; own: of the moves that stay then, the share that ends when the variables are apart, None if
+    next to none stay.  wide: one of the programs of wide.py."""
 
     program: Program
     machine: Machine
@@ -86,6 +88,14 @@ def make_world(seed: int, wide: bool = False) -> World:
     return world_of(program, truths, machine, make_pmu(rng), rng, seed)
 
 
+def _sum(runs: Iterable[Mapping[int, float]]) -> dict[int, float]:
+    sums: dict[int, float] = {}
+    for run in runs:
+        for line, moves in run.items():
+            sums[line] = sums.get(line, 0.0) + moves
+    return sums
+
+
 def world_of(
     program: Program,
     truths: dict[int, Truth],
@@ -96,18 +106,21 @@ def world_of(
     wide: bool = False,
 ) -> World:
     """The world of this program."""
-    before = play(program, machine, STEPS, seed)
-    after = play(program, machine, STEPS, seed, apart=True)
-    was, now = moves_of_lines(program, before), moves_of_lines(program, after, before)
-    gains = {line: 1 - now[line] / was[line] if was[line] else 0.0 for line in was}
-    pairs, alone = dict.fromkeys(was, 0.0), was
-    if machine.adjacent:
-        alone = moves_of_lines(program, play(program, replace(machine, adjacent=False), STEPS, seed), before)
-        pairs = {line: 1 - alone[line] / was[line] if was[line] else 0.0 for line in was}
-    own = {line: 1 - now[line] / alone[line] if alone[line] > COSTLY else None for line in was}
+    runs = [play(program, machine, STEPS, seed + number) for number in range(RUNS)]
+    costs = moves_of_lines(program, runs[0])
+
+    def with_work_of_runs(where: Machine, apart: bool) -> dict[int, float]:
+        again = (play(program, where, STEPS, seed + number, apart) for number in range(RUNS))
+        return _sum(moves_of_lines(program, after, before) for after, before in zip(again, runs, strict=True))
+
+    was, now = _sum(moves_of_lines(program, run) for run in runs), with_work_of_runs(machine, apart=True)
+    alone = with_work_of_runs(replace(machine, adjacent=False), apart=False) if machine.adjacent else was
+    gains = {line: 1 - now[line] / was[line] if was[line] else 0.0 for line in costs}
+    pairs = {line: 1 - alone[line] / was[line] if was[line] else 0.0 for line in costs}
+    own = {line: 1 - now[line] / alone[line] if alone[line] > RUNS * COSTLY else None for line in costs}
     base = (0xFFFF888100000000 if program.kernel else 0x7F1200000000) + 0x1000 * rng.randrange(1 << 16)
-    samples = sample(program, before.events, pmu, base, rng)
-    return World(program, machine, pmu, base, samples, truths, gains, was, pairs, own, wide)
+    samples = sample(program, runs[0].events, pmu, base, rng)
+    return World(program, machine, pmu, base, samples, truths, gains, costs, pairs, own, wide)
 
 
 def truth_of(world: World, number: int) -> str:
