@@ -2,9 +2,10 @@
 #
 #	make			build/bin/lockline and build/bin/lockline-collect
 #	make demo		as root: install what is missing, build, run `lockline demo`
-#	make test		install what is missing, build, run every test that needs no emulator
+#	make test		install what is missing, build, run the tests that need no emulator
 #	make test-page		pages in a browser, and exports read by others' programs
 #	make test-spark		the fleet's queries on Spark and on DuckDB: the same rows
+#	make test-laboratories	statistics of many made cases, corpora and benchmarks; 3 minutes
 #	make test-kernels	the tests in emulated guests of other kernels; KERNELS="trixie bookworm-rt" selects
 #	make soak		lockline attached and detached under load, in guests of every kernel; KERNELS= selects
 #	make soak-day		as root: a recording beside a load of which nothing stays, for MINUTES (60)
@@ -175,6 +176,12 @@ test:
 	scripts/setup test
 	$(MAKE) $(PARALLEL) all test-programs
 	scripts/run-tests test
+
+.PHONY: test-laboratories
+test-laboratories:
+	scripts/setup test
+	$(MAKE) $(PARALLEL) all test-programs
+	scripts/run-tests test-laboratories
 
 # What the tests of pages take from npm.
 $(BUILD)/page-test/node_modules: tests/page/package.json tests/page/package-lock.json

@@ -102,8 +102,14 @@ def tier(item: pytest.Item) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks each test with its tier, and live ones that run beside others: first, so that -m sees the markers."""
     for item in items:
-        item.add_marker(tier(item))
-        if tier(item) == "live" and item.path.stem in BESIDE and not item.get_closest_marker("alone"):
+        of = tier(item)
+        if item.get_closest_marker("laboratory"):
+            # In a tier of its own; what attaches programs runs alone there too.
+            if of == "live":
+                item.add_marker("attaches")
+            continue
+        item.add_marker(of)
+        if of == "live" and item.path.stem in BESIDE and not item.get_closest_marker("alone"):
             item.add_marker("beside")
 
 

@@ -170,6 +170,7 @@ def test_a_recording_of_the_same_boot_names_kernel_code(tmp_path: Path) -> None:
     assert {"native_queued_spin_lock_slowpath", "futex_wake"} <= names
 
 
+@pytest.mark.laboratory
 def test_of_a_large_file_the_lines_that_perf_shows_are_kept(tmp_path: Path) -> None:
     description = scale(100_000)
     path = description.write(tmp_path / "perf.data")

@@ -42,11 +42,13 @@ def costs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, measure.Cost]:
     return measure.compare(measure.commands(path, directory / "out.lockline"), fewer={"perf c2c report": 1})
 
 
+@pytest.mark.laboratory
 @pytest.mark.parametrize(("command", "times"), [("lockline import", FASTER), ("lockline c2c report", REPORT_FASTER)])
 def test_it_is_faster_than_perf(costs: dict[str, measure.Cost], command: str, times: int) -> None:
     assert costs["perf c2c report"].cpu_seconds >= times * costs[command].cpu_seconds, costs
 
 
+@pytest.mark.laboratory
 @pytest.mark.parametrize("command", ["lockline import", "lockline c2c report"])
 def test_it_takes_a_fifth_of_the_memory_of_perf(costs: dict[str, measure.Cost], command: str) -> None:
     assert costs["perf c2c report"].memory >= SMALLER * costs[command].memory, costs

@@ -88,6 +88,7 @@ def significant(found: BlockTest) -> bool:
     return found.test.p < ALPHA
 
 
+@pytest.mark.laboratory
 def test_halves_of_one_recording_differ_as_rarely_as_stated() -> None:
     alarms = {
         name: sum(significant(compare_series(*sides)) for sides in halves(load)) / SPLITS
@@ -113,6 +114,7 @@ def parts_of_real(chunk: int) -> Iterator[tuple[Series, Series]]:
         yield [x for piece in before for x in piece], [x for piece in after for x in piece]
 
 
+@pytest.mark.laboratory
 # Of pieces as long as a quarter of a side some look like a drift.
 @pytest.mark.parametrize(("chunk", "power"), [(5, 0.9), (10, 0.75)])
 def test_parts_of_a_real_recording_differ_as_rarely_as_stated(chunk: int, power: float) -> None:
@@ -132,6 +134,7 @@ def real_series() -> list[Series]:
     return found
 
 
+@pytest.mark.laboratory
 @pytest.mark.parametrize("seconds", [4, 8, 12])
 def test_neighbouring_parts_of_real_recordings_differ_as_rarely_as_stated(seconds: int) -> None:
     """Nothing was changed in these loads; other work came and went."""

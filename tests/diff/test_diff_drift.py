@@ -96,6 +96,7 @@ ALARMS = {
 }
 
 
+@pytest.mark.laboratory
 @pytest.mark.parametrize("name", ALARMS)
 def test_a_drift_is_no_change(name: str) -> None:
     load, most = ALARMS[name]

@@ -57,6 +57,7 @@ def alarms(found: FleetReport) -> int:
     return len(found.worse) + len(found.effects) + len(found.missing) + len(found.partial)
 
 
+@pytest.mark.laboratory
 def test_quiet_fleets_are_quiet() -> None:
     """False alarms in 5 % of the fleets, as far as so many fleets can tell."""
     noisy = sum(alarms(report(Truth(seed=seed, **SMALL))) > 0 for seed in range(SEEDS))

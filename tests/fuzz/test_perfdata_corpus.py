@@ -12,6 +12,7 @@ CORPUS = Path(__file__).parent / "corpus" / "perfdata"
 FILES = sorted(CORPUS.iterdir())
 
 
+@pytest.mark.laboratory
 def test_the_sanitizers_find_nothing() -> None:
     make(Path(__file__).parent)
     command = [TOP / "build" / "tests" / "perfdata_fuzz", "-runs=0", "-close_fd_mask=2", "-rss_limit_mb=1024", CORPUS]

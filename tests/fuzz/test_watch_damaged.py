@@ -96,6 +96,7 @@ def shown_or_fault(path: Path) -> str:
     return fault
 
 
+@pytest.mark.laboratory
 @settings(max_examples=150)
 @given(CHANGES)
 @example([("memory_line", "address", -1, 1), ("memory_line", "space", "user", 1)])
@@ -127,6 +128,7 @@ def test_a_file_cut_off(sound: Path, tmp_path: Path, keep: float) -> None:
         shown(path)
 
 
+@pytest.mark.laboratory
 def test_bytes_overwritten(sound: Path, tmp_path: Path) -> None:
     path = tmp_path / "noise.lockline"
     content = sound.read_bytes()

@@ -31,12 +31,14 @@ def outcomes(found: list[Outcome | Reading]) -> list[Outcome]:
     return tables.listed(one for one in found if isinstance(one, Outcome))
 
 
+@pytest.mark.laboratory
 def test_the_laboratory_has_enough_of_everything(outcomes: list[Outcome]) -> None:
     truths = Counter(one.truth for one in outcomes)
     assert len(outcomes) > 150
     assert min(truths[name] for name in ("false", "true", "lock", "both")) > 5
 
 
+@pytest.mark.laboratory
 @pytest.mark.parametrize(("confidence", "most", "least"), [("high", 0.02, 10), ("medium", 0.15, 15), ("low", 0.3, 10)])
 def test_confidence_is_what_it_says(outcomes: list[Outcome], confidence: str, most: float, least: int) -> None:
     decided = [one for one in outcomes if one.confidence == confidence and one.result != "cannot tell"]
@@ -45,6 +47,7 @@ def test_confidence_is_what_it_says(outcomes: list[Outcome], confidence: str, mo
     assert len(wrong) <= most * len(decided), wrong
 
 
+@pytest.mark.laboratory
 def test_a_quiet_verdict_hides_no_costly_line(found: list[Outcome | Reading]) -> None:
     """Of all costly lines of all files, those that are called read mostly or none."""
     costly = [one for one in found if isinstance(one, Outcome) and one.costly]
@@ -53,6 +56,7 @@ def test_a_quiet_verdict_hides_no_costly_line(found: list[Outcome | Reading]) ->
     assert not [one for one in costly if one.kind == "perf.data" and one.result == "not listed"]
 
 
+@pytest.mark.laboratory
 def test_much_can_be_told(outcomes: list[Outcome]) -> None:
     """Of the first set, whose samples are many."""
     kinds = ("perf.data", "-c tid,iaddr", "-NN -c tid,iaddr")
@@ -60,6 +64,7 @@ def test_much_can_be_told(outcomes: list[Outcome]) -> None:
     assert sum(one.result == "right" for one in told) >= 0.6 * len(told)
 
 
+@pytest.mark.laboratory
 def test_no_row_is_lost_without_a_word(found: list[Outcome | Reading]) -> None:
     texts = [one for one in found if isinstance(one, Reading)]
     assert len(texts) > 100

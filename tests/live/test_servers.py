@@ -174,6 +174,7 @@ def test_children_that_the_postmaster_has_already(live: Path, database: Server, 
     assert processes_of(recording) & there
 
 
+@pytest.mark.laboratory
 def test_a_benchmark_that_is_ended_leaves_nothing(live: Path) -> None:
     """Neither the server's files, nor its control group, nor the collector."""
     command = [sys.executable, TOP / "scripts" / "bench-servers", "--server", "memcached", "--seconds", "0.1"]

@@ -409,6 +409,7 @@ def test_the_locks_waited_for_most(live: Path, recording: Path, tmp_path: Path) 
             assert 0 <= distance == offset < 64
 
 
+@pytest.mark.laboratory
 def test_the_benchmark(live: Path) -> None:
     """It tells ratios of speeds, and what the windows took, of each pair and round that it made."""
     command = [sys.executable, TOP / "scripts" / "bench-watch", "--load", "futex", "--pairs", "2", "--rounds", "1"]

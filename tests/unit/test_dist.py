@@ -56,6 +56,7 @@ def wheel_of(dist: Path) -> Path:
     return wheel
 
 
+@pytest.mark.laboratory
 def test_twice_the_same_bytes(stage: Path, dist: Path, tmp_path: Path) -> None:
     for path in stage.rglob("*"):
         os.utime(path, (1, 1))

@@ -259,6 +259,7 @@ def test_outliers_are_counted_whole(seed: int, tmp_path: Path) -> None:
     assert left_out
 
 
+@pytest.mark.laboratory
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_peak_memory_is_below_300_mb(large: Path, output: str) -> None:
     # A process begins with the peak of the one that it was forked from: a small one stands between.
