@@ -103,6 +103,8 @@ def test_a_database_is_locked_inside_of_its_file() -> None:
     assert locks_of_their_own([[READS, WRITES]] * 4, {9}) == {(9, FILE): (1.0, {1073741825})}
     # It comes and goes.
     assert locks_of_their_own([[READS, WRITES], [READS], [], []], {9}) == {(9, FILE): (0.25, {1073741825})}
+    # One that keeps even readers out all the time is a database of one connection alone.
+    assert locks_of_their_own([[replace(READS, writes=True)]] * 4, {9}) == {}
     # Not of this target, or others read it too: then the kernel refuses it.
     assert locks_of_their_own([[WRITES]] * 4, {8}) == {}
     assert locks_of_their_own([[WRITES, LockEntry(3, False, 10, FILE, False, 1073741826)]] * 4, {9}) == {}

@@ -17,8 +17,10 @@ from lockline.investigation.stops import Standing, Stop
 _MISSED = 3.0
 _CANNOT_STOP = "a device, or another task: no signal ends this sleep"
 _TOKENS = "a byte in a pipe that they write to as well: a token, as of make's jobserver, or work"
-# SQLite's bytes PENDING to the last one of SHARED (os.h), and WAL_WRITE_LOCK in a file -shm (wal.c, UNIX_SHM_BASE).
+# SQLite's bytes PENDING to the last one of SHARED, and the first of SHARED (os.h); in a file -shm WAL_WRITE_LOCK
+# (wal.c, UNIX_SHM_BASE).
 _SQLITE = range(1 << 30, (1 << 30) + 512)
+_SQLITE_SHARED = (1 << 30) + 2
 _SQLITE_LOG = 120
 # Calls whose first argument is the file, and those whose is the set of semaphores: of x86-64 and of arm64.
 FILE_CALLS = frozenset({73, 72, 32, 25})
@@ -273,6 +275,9 @@ def locks_of_their_own(
                 seen[of, file].append(frozenset(one.begin for one in group if one.writes))
 
     def comes_and_goes(moments: Sequence[frozenset[int]]) -> bool:
+        if all(_SQLITE_SHARED in moment for moment in moments):
+            # PRAGMA locking_mode=EXCLUSIVE: nobody else is to read it, ever.
+            return False
         inside = any(begin for moment in moments for begin in moment)
         return any(moments) and (inside or len(moments) < len(looks) or len(set(moments)) > 1)
 
