@@ -33,6 +33,12 @@ def test_an_allocator_without_names() -> None:
     assert found.allocates
 
 
+def test_an_allocator_counts_wherever_it_lies() -> None:
+    found = told(waits("/opt/app/libmimalloc.so.2.1", "", ""))
+    assert found is not None
+    assert found.allocates
+
+
 def test_the_function_that_the_program_calls_is_named() -> None:
     found = told(waits(LIBPQ, "", "PQexec@@V1"), waits(LIBPQ, "pgtls_open", "PQconnectdb", caller="connect", samples=4))
     assert found == LibraryLock("libpq.so.5", "PQexec", "serve", 1.0)
@@ -52,6 +58,8 @@ def test_the_function_that_the_program_calls_is_named() -> None:
         ("/usr/lib/jvm/lib/server/libjvm.so", ("Monitor::lock_slow", "SymbolTable::new_symbol")),
         ("/usr/lib/libpython3.11.so.1.0", ("", "PyEval_EvalFrame")),
         ("/usr/lib/libstdc++.so.6", ("", "std::ostream::write")),
+        # A part of the program, not of a package.
+        ("/srv/app/lib/libcache.so", ("", "Cache::get")),
         # The program's own file is no library.
         ("/usr/bin/worker", ("", "work")),
         ("", ("", "work")),

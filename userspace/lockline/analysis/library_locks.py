@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Locks inside a shared library: an allocator's arena, a database client's pool, a cache of OpenSSL.
 
-Between the C library's function for locking and the program's own function stand frames of the library's file.  If the
-outermost of them is itself a function for locking (QMutex::lock, g_mutex_lock), the lock is the program's.
+A library counts that a package has installed (/usr/lib, /lib), and an allocator wherever it lies.  Others are parts of
+the program: its authors can change them.  Between the C library's function for locking and the program's own function
+stand frames of the library's file.  If the outermost of them is itself a function for locking (QMutex::lock,
+g_mutex_lock), the lock is the program's.
 """
 
 import re
@@ -28,6 +30,7 @@ _RUN_TIMES = re.compile(
     r"|tbb[\w.]*|folly[\w.-]*|absl\w*|boost_thread|boost_fiber|QtCore|Qt\dCore|glib-[\d.]+|gthread-[\d.]+|uv|apr-\d|nspr4"
     r"|erts\w*|lua[\d.-]*|perl)"
 )
+_INSTALLED = ("/usr/lib/", "/usr/lib64/", "/usr/lib32/", "/lib/", "/lib64/")
 _ALLOCATORS = re.compile(r"lib(jemalloc|tcmalloc|mimalloc|tbbmalloc|hoard|scalloc|rpmalloc|snmalloc)")
 
 
@@ -54,6 +57,8 @@ def _library(module: str) -> str:
     """The name of a shared library's file; '' if it is none, or the C library, or one that runs programs."""
     name = module.rpartition("/")[2]
     if is_c_library(module) or (found := _SHARED.fullmatch(name)) is None or _RUN_TIMES.fullmatch(found["stem"]):
+        return ""
+    if not (module.startswith(_INSTALLED) or _ALLOCATORS.match(name)):
         return ""
     return name.removesuffix(" (deleted)")
 

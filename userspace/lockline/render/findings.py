@@ -86,7 +86,8 @@ SENTENCES: Mapping[str, str] = {
     "line-with-neighbour": "The neighbour of {lock}'s cache line is written, and both are fetched together",
     "lock-by-behaviour": "Threads of {process} wait for each other, as for a lock: {lock:short}[, in {where}]",
     "library-lock": (
-        "Threads of {process} wait for a lock that {library} has for itself[, called from {caller}][: {lock}]"
+        "Threads of {process} wait for a lock that {library} has for itself[, in {call}][, called from {caller}]"
+        "[: {lock}]"
     ),
     "lock-behind": "The holder of {lock:short} waits for {other:short}: look at that one first",
     "lock-not-released": "{owner} does not release {lock}, with {threads} waiting",

@@ -255,6 +255,7 @@ def _claim(
             process=process,
             lock=lock if lock.name else None,
             library=Text(library.library),
+            call=Function(library.function) if library.function else None,
             caller=Function(library.caller) if library.caller else None,
         )
     if library is not None:
