@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Threads that ask for the lock of a file without waiting, and sleep in between, as SQLite does."""
 
+import os
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from lockline.cli import why_sleeps
 from lockline.cli.why import redacted
 from lockline.cli.why_naps import filter_of
 from lockline.investigation import probes
@@ -147,3 +151,25 @@ def test_connections_of_one_process_nap_for_each_other(
     assert any("orders.db" in why_words.fact_words(one.claim) for one in hypotheses(known))
     text = document.as_json(redacted(known, verdict, MACHINE))
     assert "orders.db" not in text
+
+
+def test_open_files_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server has thousands of them; all processes that nap share what may be read."""
+    reads = []
+    monkeypatch.setattr(why_sleeps, "_descriptors", lambda tgids: ((tgids[0], str(n)) for n in range(700)))
+    monkeypatch.setattr(why_sleeps, "_open_file", lambda tgid, fd: (reads.append(fd) or int(fd), False))
+    files = why_sleeps._OpenFiles()
+    for _ in range(5):
+        files.names(7, frozenset({FILE}))
+    assert len(reads) == why_sleeps.MOST_OWN
+    for tgid in (8, 9, 10):
+        files.names(tgid, frozenset({FILE}))
+    assert len(reads) == why_sleeps.MOST_NAPPERS_FILES
+
+
+def test_the_path_of_a_locked_file() -> None:
+    """Of a file that we have open ourselves."""
+    with tempfile.NamedTemporaryFile() as file:
+        inode = os.fstat(file.fileno()).st_ino
+        found = why_sleeps._OpenFiles().names(os.getpid(), frozenset({f"fe:00:{inode}", "fe:00:1"}))
+    assert found == {f"fe:00:{inode}": file.name}

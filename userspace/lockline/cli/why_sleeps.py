@@ -56,6 +56,8 @@ MOST_READS_OF_LOCKS = 5
 MOST_DESCRIPTORS = 5_000
 # And so many of one process, to see whether it writes to a pipe that it reads, or has a locked file open.
 MOST_OWN = 500
+# Of all processes together that nap.
+MOST_NAPPERS_FILES = 1_000
 _MOST_BYTES = 8 << 20
 _GETPID = 11
 _SEMBUF = struct.Struct("=HhH")
@@ -208,16 +210,32 @@ def _locks_now() -> tuple[LockEntry, ...]:
     return ()
 
 
-def _names_of(tgid: int, files: frozenset[str]) -> dict[str, str]:
-    """Of these files of /proc/locks those that a process has open, with their paths."""
-    inodes = {int(file.rpartition(":")[2]): file for file in files}
-    found: dict[str, str] = {}
-    for _, descriptor in itertools.islice(_descriptors((tgid,)), MOST_OWN):
-        file = inodes.get(_open_file(tgid, descriptor)[0])
-        if file is not None and file not in found:
-            with suppress(OSError):
-                found[file] = str((PROC / str(tgid) / "fd" / descriptor).readlink())
-    return found
+class _OpenFiles:
+    """Which locked files processes have open: of each process once, and of all no more than so many descriptors."""
+
+    def __init__(self) -> None:
+        self._left = MOST_NAPPERS_FILES
+        self._inodes: dict[int, dict[int, str]] = {}
+
+    def _of(self, tgid: int) -> dict[int, str]:
+        """The open files of a process: inode, and one of its descriptors."""
+        if tgid not in self._inodes:
+            found: dict[int, str] = {}
+            for _, descriptor in itertools.islice(_descriptors((tgid,)), min(MOST_OWN, self._left)):
+                self._left -= 1
+                found.setdefault(_open_file(tgid, descriptor)[0], descriptor)
+            self._inodes[tgid] = found
+        return self._inodes[tgid]
+
+    def names(self, tgid: int, files: frozenset[str]) -> dict[str, str]:
+        """Of these files of /proc/locks those that a process has open, with their paths."""
+        found: dict[str, str] = {}
+        for file in files:
+            descriptor = self._of(tgid).get(int(file.rpartition(":")[2]))
+            if descriptor is not None:
+                with suppress(OSError):
+                    found[file] = str((PROC / str(tgid) / "fd" / descriptor).readlink())
+        return found
 
 
 def _file_locks(sleepers: Sequence[Sleeper], entries: Sequence[LockEntry]) -> Iterator[Held]:
@@ -303,7 +321,7 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
     end = time.monotonic() + seconds
     asked: list[Held] = []
     files_read = 0
-    napping, asking, waiting = Napping(), Asking(), FutexWaiters()
+    napping, asking, waiting, files_of = Napping(), Asking(), FutexWaiters(), _OpenFiles()
     few = len(threads) <= MOST_NAPPING
     for left in range(number, 0, -1):
         first = waiting if left == number else None
@@ -319,7 +337,7 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
         entries = _locks_now() if read_locks else ()
         looks.append(sleepers)
         held.append([*_file_locks(files, entries), *_semaphores(sleepers)])
-        asked += asking.look(entries, napping.now, _names_of, _doing) if asks else ()
+        asked += asking.look(entries, napping.now, files_of.names, _doing) if asks else ()
         napping.now = []
         if time.process_time_ns() - used_ns >= most_ns and number - left + 1 >= FEWEST_LOOKS:
             break
@@ -334,7 +352,7 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
             made,
             blocked=(*made.blocked, *asked_for(askers, asked)),
             naps=naps,
-            own=asking.own(naps, _names_of),
+            own=asking.own(naps, files_of.names),
             stops=stops_in(looks),
             standing=waiting.standing(memory),
             at_futex=napping.at_futex,
