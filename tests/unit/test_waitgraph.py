@@ -3,12 +3,16 @@
 
 import itertools
 import random
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from lockline.analysis.waitgraph import MOST_NODES, Flow, Node, TimedWait, critical_path, merged, solve
+from lockline.analysis.waitgraph_of import _sleepers
+from lockline.recording.rows import Frame
 
 
 def lock(name: str) -> Node:
@@ -184,3 +188,12 @@ def test_a_critical_path_is_never_longer_than_the_time(waits: list[TimedWait]) -
     path = critical_path(waits)
     assert all(0 < one.part <= 1 for one in path)
     assert sum(one.part for one in path) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(("kind", "behind"), [("mutex", "inode.i_rwsem"), ("spinlock", None)])
+def test_nobody_sleeps_for_a_lock_that_is_spun_for(kind: str, behind: str | None) -> None:
+    """Who goes to sleep passes the run queue's lock below the function that it sleeps in."""
+    frames = [Frame(n, name, 0, "") for n, name in enumerate(("__schedule", "schedule", "hrtimer_nanosleep.part.0"))]
+    waits = SimpleNamespace(name="inode.i_rwsem", kind=kind, stacks=[SimpleNamespace(frames=frames)])
+    report: Any = SimpleNamespace(tasks=[SimpleNamespace(lock="inode.i_rwsem", tgid=7)], locks=[waits])
+    assert _sleepers(report).get((7, "hrtimer_nanosleep")) == behind

@@ -8,6 +8,7 @@ wait for meanwhile: looks of record --futex.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
+from lockline.analysis.answer import is_spinning
 from lockline.analysis.behind import Places
 from lockline.analysis.episode_model import Episode, Party
 from lockline.analysis.futex import place_of
@@ -98,6 +99,9 @@ def _sleepers(report: Report) -> Mapping[tuple[int, str], str]:
         processes[task.lock].add(task.tgid)
     found: dict[tuple[int, str], str] = {}
     for lock in report.locks:
+        if is_spinning(lock.kind):
+            # Nobody sleeps there: a thread that goes to sleep passes the run queue's lock on its way.
+            continue
         for stack in lock.stacks:
             for frame in stack.frames[:_FRAMES]:
                 for tgid in processes[lock.name]:
