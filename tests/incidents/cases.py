@@ -34,8 +34,8 @@ _NEIGHBOUR = ("held-by-others",)
 # What the neighbours of these do, with as many threads; read-maps of the program's own.
 NEIGHBOURS = {"files-seldom": ("one-directory", 4), "map-seldom": ("read-maps", 1), "map-rolled-up": ("read-rollup", 1)}
 _SLEEPS = ("holder-sleeps", "held-over-sleep")
-# Two CPUs hardly meet there.
-_LITTLE = (*_KERNEL, "busy-lock", *_NO_LOCK)
+# Two CPUs hardly meet there, but when the host of this machine takes one away.
+_LITTLE = (*_KERNEL, "busy-lock", "holder-preempted", *_NO_LOCK)
 # Without glibc's debug files no variable of it has a name; its functions have.
 _ALLOCATES = ("malloc()", "free()")
 _NO_CPU = ("holder-no-cpu", "priority-inversion", "holder-preempted")
