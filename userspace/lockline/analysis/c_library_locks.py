@@ -143,10 +143,15 @@ def _told_by(stacks: Sequence[FutexStack]) -> CLibraryLock | None:
     return CLibraryLock(kind_of(function), plain_name(function), _most(callers), kinds[kind] / every)
 
 
+def stacks_that_tell(futex: FutexWaits) -> tuple[FutexStack, ...]:
+    """The sampled stacks of those who wait; of those who wake, where no wait was sampled."""
+    for role in ("waiter", "waker"):
+        stacks = tuple(stack for stack in futex.stacks if stack.role == role)
+        if stacks:
+            return stacks
+    return ()
+
+
 def c_library_lock(futex: FutexWaits) -> CLibraryLock | None:
     """The C library's lock that a contended futex is; None if the sampled stacks do not tell that it is one."""
-    for role in ("waiter", "waker"):
-        stacks = [stack for stack in futex.stacks if stack.role == role]
-        if stacks:
-            return _told_by(stacks)
-    return None
+    return _told_by(stacks_that_tell(futex))

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from lockline.analysis.c_library_locks import stacks_that_tell
 from lockline.analysis.futex_waits import FutexStack, FutexWaits
 from lockline.base.c_library import FUTEX_CALLERS, START, is_c_library
 from lockline.base.values import dataclass
@@ -112,8 +113,4 @@ def _told_by(stacks: Sequence[FutexStack]) -> LibraryLock | None:
 
 def library_lock(futex: FutexWaits) -> LibraryLock | None:
     """The library's own lock that a contended futex is; None if the sampled stacks do not tell that it is one."""
-    for role in ("waiter", "waker"):
-        stacks = [stack for stack in futex.stacks if stack.role == role]
-        if stacks:
-            return _told_by(stacks)
-    return None
+    return _told_by(stacks_that_tell(futex))

@@ -337,7 +337,7 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
         entries = _locks_now() if read_locks else ()
         looks.append(sleepers)
         held.append([*_file_locks(files, entries), *_semaphores(sleepers)])
-        asked += asking.look(entries, napping.now, files_of.names, _doing) if asks else ()
+        asked += asking.look(entries, napping.now, files_of.names, _doing) if asks and read_locks else ()
         napping.now = []
         if time.process_time_ns() - used_ns >= most_ns and number - left + 1 >= FEWEST_LOOKS:
             break
