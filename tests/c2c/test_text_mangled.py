@@ -39,6 +39,15 @@ def _wrapped(width: int) -> Callable[[str], str]:
     return _each(wrap)
 
 
+def _broken(width: int) -> Callable[[str], str]:
+    """As copied from a terminal that goes on in its next line, in the midst of a word or not."""
+
+    def parts(line: str) -> str:
+        return "\n".join(line[at : at + width].rstrip() for at in range(0, max(1, len(line)), width))
+
+    return _each(parts)
+
+
 def _numbered(text: str) -> str:
     return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(text.split("\n"), 1))
 
@@ -96,6 +105,22 @@ CASES = [
 def test_mangled_texts_read_the_same(how: str, style: Style) -> None:
     text = report_text.text(REPORT, style)
     assert contents(parse(MANGLED[how](text))) == contents(parse(text))
+
+
+def figures(parsed: C2cText) -> list[tuple[int | None, ...]]:
+    """What each row counts, without the names of its code and tasks."""
+    return sorted(
+        (one.line, one.offset, one.remote_hitm or 0, one.local_hitm or 0, one.stores or 0, one.store_l1_miss or 0)
+        for one in memory_tables(parsed, "text").accesses
+    )
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 132, 160])
+@pytest.mark.parametrize("style", STYLES, ids=str)
+def test_a_terminal_that_breaks_lines_loses_no_figure(style: Style, width: int) -> None:
+    """A name may keep the gap; a column that was broken in its header does not lose its figures."""
+    text = report_text.text(REPORT, style)
+    assert figures(parse(_broken(width)(text))) == figures(parse(text))
 
 
 OFFSETS = st.builds(

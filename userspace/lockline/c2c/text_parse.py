@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from lockline.base.errors import LocklineError
 from lockline.c2c.text_lines import MAX_LINE_CHARACTERS, Line, clean_lines
-from lockline.c2c.text_readings import READINGS, of_perf, unescaped
+from lockline.c2c.text_readings import READINGS, of_perf, unescaped, unfolded
 from lockline.c2c.text_reports import Draft, Scanner
 from lockline.c2c.text_samples import SampleList, is_sample_list, read_samples
 from lockline.c2c.text_tables import LineDetail, TableRow
@@ -162,6 +162,10 @@ def _content(drafts: Sequence[Draft]) -> int:
     )
 
 
+def _problems(drafts: Sequence[Draft]) -> int:
+    return sum(len(draft.problems) for draft in drafts)
+
+
 def parse(text: str, report: int | None = None) -> C2cText:
     """What a text says; report: which of several, from 1 (default: the first).
 
@@ -173,7 +177,7 @@ def parse(text: str, report: int | None = None) -> C2cText:
     scanner = Scanner(lines)
     drafts = scanner.run()
     most = _content(drafts)
-    read = any(draft.table or draft.details for draft in drafts) and not any(draft.problems for draft in drafts)
+    read = any(draft.table or draft.details for draft in drafts) and not _problems(drafts)
     for reading in READINGS if not read and of_perf(lines) else ():
         other = reading(lines)
         if other == lines:
@@ -182,6 +186,12 @@ def parse(text: str, report: int | None = None) -> C2cText:
         found = again.run()
         if _content(found) > most:
             lines, scanner, drafts, most = other, again, found, _content(found)
+    if _problems(drafts) and of_perf(lines) and (whole := unfolded(lines)) != lines:
+        again = Scanner(whole)
+        found = again.run()
+        # A header that was broken within a word has columns that nobody knows.
+        if (_content(found), -_problems(found)) > (most, -_problems(drafts)):
+            lines, scanner, drafts = whole, again, found
     if drafts:
         if report is not None and not 1 <= report <= len(drafts):
             raise TextImportError(f"there is no report {report}: the text holds {len(drafts)}")

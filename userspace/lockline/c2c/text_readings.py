@@ -19,6 +19,9 @@ _TOKEN = re.compile(r"\d+|\s+|.")
 # A line's prefix, as of logs: no longer than this.
 _MAX_PREFIX = 200
 _MOST = 0.8
+# A terminal's width, and so many lines that it broke.
+_NARROWEST = 60
+_FOLDS = 3
 # So many cells make a row of a table.
 _CELLS = 5
 _ENDS = ("$", "\u00b6", "\u21b5", "\u23ce")
@@ -97,6 +100,27 @@ _SIGNS = re.compile(r"hitm|peer|cache ?line", re.IGNORECASE)
 def of_perf(lines: Sequence[Line]) -> bool:
     """Whether any word of perf c2c is in it at all."""
     return any(_SIGNS.search(text) for _, text in lines)
+
+
+def unfolded(lines: Sequence[Line]) -> list[Line]:
+    """Lines as they were before a terminal broke them at its width, in the midst of words; the same if it has not.
+
+    Its width is that of several lines, and none is wider; behind one of them at least a word goes on.
+    """
+    width = max((len(text) for _, text in lines), default=0)
+    full = [index for index, (_, text) in enumerate(lines) if len(text) == width]
+    in_words = any(lines[index + 1].text[:1].strip() for index in full if index + 1 < len(lines))
+    if width < _NARROWEST or len(full) < _FOLDS or not in_words:
+        return list(lines)
+    found: list[Line] = []
+    goes_on = False
+    for line in lines:
+        if goes_on:
+            found[-1] = Line(found[-1].number, found[-1].text + line.text)
+        else:
+            found.append(line)
+        goes_on = len(line.text) == width
+    return found
 
 
 READINGS: tuple[Callable[[Sequence[Line]], list[Line]], ...] = (
