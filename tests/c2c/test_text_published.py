@@ -23,6 +23,42 @@ def judgement(text: str, directory: Path) -> Judgement:
     return report(text, directory).lines[0].judgement
 
 
+LOCK_IN_BROWSER = """Cacheline 0xffff88810ab3c540
+----- HITM -----  ------- Store Refs ------  ------ Data address ------
+RmtHitm  LclHitm   L1 Hit  L1 Miss      N/A  Offset  Node  PA cnt        Code address  \
+rmt hitm  lcl hitm      load  records       cnt                             Symbol            Object  Source:Line  Node
+ 61.20%   58.10%    0.00%    0.00%    0.00%    0x0     1       1  0xffffffff8110f0a2  \
+     890       310       220    41230        64  [k] native_queued_spin_lock_slowpath  [kernel.vmlinux]  qs.c:410  0  1
+ 33.50%   37.20%    0.00%    0.00%    0.00%   0x18     1       1  0xffffffff812f3010  \
+     650       250       160    18900        64  [k] vmap_stat_show                    [kernel.vmlinux]  vm.c:301  0  1
+  5.30%    4.70%  100.00%  100.00%    0.00%   0x20     1       1  0xffffffff812f1a40  \
+     600       240       150     3010        60  [k] vmap_insert                       [kernel.vmlinux]  vm.c:812  0  1
+"""
+
+
+def test_shares_of_stores_tell_that_there_are_stores(tmp_path: Path) -> None:
+    """How many they are is not told: neither that they are none, nor that they were not sampled."""
+    found = report(LOCK_IN_BROWSER, tmp_path)
+    (line,) = found.lines
+    assert line.judgement.verdict == "false sharing"
+    assert (line.line.counts.loads, line.line.counts.stores) == (None, None)
+    assert not [reason for reason in (*found.coverage.missing, *line.judgement.doubts) if "stores were" in reason]
+    unwritten = LOCK_IN_BROWSER.replace("100.00%", "  0.00%")
+    (reason, *_) = report(unwritten, tmp_path).coverage.missing
+    assert "no store was sampled" in reason
+
+
+def test_a_flag_that_is_seldom_set_is_not_called_unwritten(tmp_path: Path) -> None:
+    """It is set 60 times, and the counter beside it 6,000 times: who polls it pays for the counter."""
+    text = HEADER + totals(0, 3010, 6060, 0, 0)
+    text += row("0.00 99.00 0.00 0.00 0.00", 0, 9800, 15, "poll_flag")
+    text += row("0.00 0.00 0.99 0.00 0.00", 0, 60, 1, "work_loop", "0  0  0")
+    text += row("0.00 1.00 99.01 0.00 0.00", 8, 8100, 1, "work_loop")
+    found = judgement(text, tmp_path)
+    assert found.verdict == "false sharing"
+    assert "+0x0 pays 99% almost without being written" in found.evidence[-1]
+
+
 HEADER = (
     "#   Num  RmtHitm  LclHitm   L1 Hit  L1 Miss      N/A              Offset  Node  PA cnt        Code address"
     "  rmt hitm  lcl hitm      load  records       cnt        Symbol  Object  Source:Line  Node\n"

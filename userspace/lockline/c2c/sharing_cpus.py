@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What kind of sharing a line's cost is, where threads are not known: by CPUs, by how many they are, and by code."""
 
+from collections.abc import Sequence
+
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Part
 from lockline.c2c.sharing_model import (
@@ -99,8 +101,7 @@ def _victims(
 ) -> Sharing:
     """Members that nobody writes pay: for the others, unless who reads the one also writes the other."""
     pairs = [(victim, writer) for victim in victims for writer in written]
-    pay = "pays" if len(victims) == 1 else "pay"
-    reason = f"{places(victims)} {pay} {share:.0%} without being written; the line is written at {places(written)}"
+    reason = f"{_pay(victims, share)}; the line is written at {places(written)}"
     open_ = (
         "the code that reads the one and the code that writes the other run on as many CPUs: whether the same "
         f"threads do both is not known; {THREADS}"
@@ -127,6 +128,13 @@ def _victims(
         "the same function uses members that are written and members that are not, and by whom is not known; "
         f"{THREADS}",
     )
+
+
+def _pay(victims: Sequence[Part], share: float) -> str:
+    """What members pay that nobody writes, or next to nobody, in words."""
+    almost = "almost " if any(part.written for part in victims) else ""
+    pay = "pays" if len(victims) == 1 else "pay"
+    return f"{places(victims)} {pay} {share:.0%} {almost}without being written"
 
 
 def _slots(parts: list[Part]) -> bool:
@@ -193,8 +201,8 @@ def _read_beside(fought: list[Part], written: list[Part], everyone: list[Part]) 
     if share < BESIDE:
         return None
     reason = (
-        f"{places(victims)} {'pays' if len(victims) == 1 else 'pay'} {share:.0%} without being written, in code that "
-        f"does not write the line; what is paid at {places(written)} stays (true sharing)"
+        f"{_pay(victims, share)}, in code that does not write the line; what is paid at {places(written)} stays (true "
+        "sharing)"
     )
     return Sharing("false", "likely", tuple(everyone), reason, share, f"who uses which is not known; {THREADS}")
 

@@ -114,7 +114,8 @@ def _is_ordinary(sources: Sequence[Source]) -> bool:
     return bool(events) and not any(word in event for event in events for word in _MEMORY_EVENTS)
 
 
-def _coverage(sources: Sequence[Source], whole: memory.Whole, shares: bool) -> Coverage:
+def _coverage(sources: Sequence[Source], whole: memory.Whole, shares: bool, written: bool) -> Coverage:
+    """shares: there are shares in place of totals; written: some of them are of stores."""
     records = _total(sources, "nr_entries")
     no_parse = _total(sources, "noparse")
     unparsable = no_parse / records if records and no_parse is not None else None
@@ -139,9 +140,9 @@ def _coverage(sources: Sequence[Source], whole: memory.Whole, shares: bool) -> C
         )
     elif unparsable is not None and unparsable >= 0.05:
         missing.append(f"{unparsable:.0%} of the records have a data source that perf could not read")
-    if stores_seen is False:
+    if stores_seen is False and not written:
         missing.append("no store was sampled, or next to none: a line without stores may be written all the time")
-    elif stores_seen is None:
+    elif stores_seen is None and not written:
         partly = (
             "stores were sampled in part at most" if stores else "the file does not say whether stores were sampled"
         )
@@ -211,9 +212,10 @@ def read_tables(recording: Recording) -> Tables:
     transfers = max(whole.transfers, told) + sum(map(_transfers_of, watches.values()))
     sampled = [source for source in sources if source.kind != WATCHPOINT]
     # What watching cannot see stands with each line.
-    shares = C2C_SHARES in recording.meta()
+    shares = recording.meta().get(C2C_SHARES)
+    written = any(wrote for line in read_shares(str(shares or "")).values() for _, wrote in line.values())
     coverage = (
-        _coverage(sampled, whole, shares)
+        _coverage(sampled, whole, shares is not None, written)
         if sampled or not sources
         else Coverage(None, None, True, True, (), exact=True)
     )
@@ -441,6 +443,13 @@ def _counts(figures: memory.Figures) -> Counts:
     return Counts(*(None if value is None else max(0, value) for value in figures))
 
 
+def _told_by_all(accesses: Sequence[Access]) -> Counts:
+    """The sum, without loads or stores that some rows of a text do not tell: a part of them would pass for all."""
+    every = [access.counts for access in accesses]
+    partly = [name for name in ("loads", "stores") if None in [getattr(counts, name) for counts in every]]
+    return add_counts(every)._replace(**dict.fromkeys(partly))
+
+
 def _size(row: rows.MemoryLine) -> int:
     return row.size if row.size in (32, 64, 128, 256) else 64
 
@@ -467,7 +476,7 @@ def _line(
         symbol_offset=row.symbol_offset,
         nodes=row.nodes,
         pages=row.pages,
-        counts=add_counts([access.counts for access in accesses]),
+        counts=_told_by_all(accesses) if shares else add_counts([access.counts for access in accesses]),
         accesses=accesses,
         threads=tuple(threads),
         comms=comms,

@@ -244,7 +244,7 @@ class _Case:
         """What is not known of the line's stores, or ''."""
         if self.coverage.stores_seen is not True and not self.stores:
             return f"stores were not sampled, so who writes is not seen; {RECORD_STORES}"
-        if self.coverage.stores_seen is None:
+        if self.coverage.stores_seen is None and not (self.line.shares and self.stores):
             return f"stores were sampled in part at most; {RECORD_STORES}"
         if self.stores and not self.line.shares and not self.stores_told:
             return f"at which offsets the line is written is known in part; {WHOLE_TEXT}"
