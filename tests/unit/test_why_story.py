@@ -13,6 +13,7 @@ import pytest
 import lockline.investigation
 from lockline.analysis.findings import Process, UserLock, fact
 from lockline.analysis.user_evidence import Goroutines
+from lockline.analysis.waitgraph import Flow, Node
 from lockline.analysis.whatif import Bound
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
@@ -257,3 +258,17 @@ def test_who_waits_for_lockline_itself_is_not_short_of_cpus(paid_ms: int, cause:
     assert verdict.cause.cause == cause
     told = [why_words.fact_words(one.fact) for found in hypotheses(known) for one in found.evidence]
     assert any("lockline used 0.45 CPUs itself" in words for words in told) == (paid_ms == 900)
+
+
+@pytest.mark.parametrize(("asleep", "sure"), [(0.9, "medium"), (0.2, "high")])
+def test_a_lock_whose_chain_ends_in_a_sleep_is_not_proven(asleep: float, sure: str) -> None:
+    """The recording's few looks follow the lock to another one, whose holder mostly sleeps."""
+    first, second = Node("user lock", "table_mutex", "100:7f00"), Node("user lock", "other", "100:7f40")
+    holder, last = Node("holder", "table_mutex", "100:7f00"), Node("holder", "other", "100:7f40")
+    passes = {(first, holder): 3.0, (holder, second): 3.0, (second, last): 3.0}
+    passes[last, Node("sleep", "clock_nanosleep")] = 3 * asleep
+    flow = Flow({first: 3.0}, passes, {last: 3 * (1 - asleep)})
+    known = known_of(observation("totals"), user_busy(flow=flow), threads())
+    verdict = judge(known, "nothing left to try")
+    assert verdict.cause is not None
+    assert (verdict.cause.cause, verdict.sure) == ("user-lock", sure)

@@ -15,6 +15,7 @@ from lockline.analysis.answer import (
 )
 from lockline.analysis.findings import Confidence, Fact, Lock, Process, Text, UserLock, fact
 from lockline.investigation import probes
+from lockline.investigation.blame import graph_of
 from lockline.investigation.hypotheses import (
     UNSEEN_WAITING,
     hypotheses,
@@ -24,7 +25,7 @@ from lockline.investigation.hypotheses import (
     most_for_programs,
     waiting,
 )
-from lockline.investigation.in_program import SHORT_OF_CPUS
+from lockline.investigation.in_program import MOSTLY, SHORT_OF_CPUS
 from lockline.investigation.lines import suspect
 from lockline.investigation.little import BUSY_WAITERS
 from lockline.investigation.machine import CLOCK_CAUSE
@@ -84,6 +85,15 @@ def _may_want_cpu(known: Investigation, among: Sequence[Hypothesis]) -> bool:
     return unknown and any(one.tasks >= SHORT_OF_CPUS * one.cpus > 0 for one in looks)
 
 
+def _ends_asleep(known: Investigation) -> bool:
+    """Whether most waiting ends at a thread that sleeps, by looks that are too few for a finding.
+
+    As of a chain of locks, of which the last one's holder sleeps.
+    """
+    ends = graph_of(known).ends
+    return bool(ends) and ends[0].node.kind == "sleep" and ends[0].part >= MOSTLY
+
+
 def proven(known: Investigation, among: Sequence[Hypothesis]) -> Hypothesis | None:
     """The cause that is proven; None if none is.
 
@@ -91,7 +101,8 @@ def proven(known: Investigation, among: Sequence[Hypothesis]) -> Hypothesis | No
     was seen; both the kernel's locks and those of programs were looked at (of these it is enough that few threads
     slept at futexes); and no rival that may explain a quarter as much is left to test, by a probe that is there.
     Threads that stand still need no more than to be seen surely.  Where the CPUs are short, a program's lock is proven
-    only if its holder could be looked at: it may be kept from running.
+    only if its holder could be looked at: it may be kept from running.  And no lock is the cause while its holder, or
+    that of the last lock of a chain, was mostly seen asleep.
     """
     if not among or not among[0].supported:
         return None
@@ -100,7 +111,7 @@ def proven(known: Investigation, among: Sequence[Hypothesis]) -> Hypothesis | No
         return first if first.sure == "high" else None
     if first.sure != "high" and not (first.seen > 1 and first.sure == "medium"):
         return None
-    if first.cause == "user-lock" and _may_want_cpu(known, among):
+    if first.cause == "user-lock" and (_may_want_cpu(known, among) or _ends_asleep(known)):
         return None
     kernel, user = waiting(known)
     if user is None and first.cause != CLOCK_CAUSE:
