@@ -26,7 +26,7 @@ sys.path[:0] = [str(HERE.parents[1] / "userspace"), str(HERE.parent)]
 from jvms import JAVA_COMPILERS, jvms  # noqa: E402 - found by the line above
 from lockline.analysis.futex import read_futexes  # noqa: E402
 from lockline.analysis.futex_waits import LOCK  # noqa: E402
-from lockline.recording import rows  # noqa: E402
+from lockline.recording import user_rows  # noqa: E402
 from lockline.recording.reader import open_recording  # noqa: E402
 
 LOCKLINE = HERE.parents[1] / "build/bin/lockline"
@@ -311,7 +311,7 @@ def reach(path: Path, own: tuple[str, ...]) -> tuple[int, float]:
         words = {word for one in locks for word in (one.futex.id, *one.words)}
         samples = [
             sample
-            for sample in recording.table(rows.FutexSample)
+            for sample in recording.table(user_rows.FutexSample)
             if sample.futex in words and sample.role != "owner" and sample.stack
         ]
         stacks = recording.stacks(sorted({sample.stack for sample in samples}))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jvms import JAVA_COMPILERS, jvms
-from lockline.recording import rows
+from lockline.recording import rows, user_rows
 from lockline.recording.reader import open_recording
 from support import Collector, wait_for
 
@@ -46,10 +46,10 @@ def executable(pid: int, address: int) -> bool:
     return False
 
 
-def stacks_of(path: Path) -> Iterator[tuple[rows.FutexSample, Sequence[rows.Frame]]]:
+def stacks_of(path: Path) -> Iterator[tuple[user_rows.FutexSample, Sequence[rows.Frame]]]:
     """Each sampled stack of a wait for Java's locks, or of its end."""
     with open_recording(path) as recording:
-        samples = [one for one in recording.table(rows.FutexSample) if one.role != "owner" and one.stack]
+        samples = [one for one in recording.table(user_rows.FutexSample) if one.role != "owner" and one.stack]
         stacks = recording.stacks(sorted({one.stack for one in samples}))
     for one in samples:
         frames = stacks.get(one.stack, ())
@@ -121,8 +121,8 @@ def test_stacks_reach_the_program(
 def who_owns(path: Path) -> None:
     """All wait for one monitor, whose class and owners are known; others of the JVM's may be seen at times."""
     with open_recording(path) as recording:
-        monitor = max(recording.table(rows.JavaMonitor), key=lambda one: one.waiting)
-        threads = [one for one in recording.table(rows.JavaMonitorThread) if one.address == monitor.address]
+        monitor = max(recording.table(user_rows.JavaMonitor), key=lambda one: one.waiting)
+        threads = [one for one in recording.table(user_rows.JavaMonitorThread) if one.address == monitor.address]
     assert monitor.class_name == "java.lang.Object"
     assert monitor.waiting >= monitor.looks > 0
     assert any(one.role == "owner" and one.name.startswith("worker-") and one.tid for one in threads)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lockline.base import histogram
-from lockline.recording import rows
+from lockline.recording import user_rows
 from recording_generator import BEGIN, SECOND, RecordingBuilder
 
 SPINLOCK, RWLOCK_W, MUTEX, RWSEM_R, RWSEM_W, RTMUTEX, PERCPU_R, PERCPU_W = 0, 2, 3, 5, 6, 7, 10, 11
@@ -73,7 +73,7 @@ class Scene:
 
     def futex(self, number: int, comm: str, name: str, waits: tuple[int, ...], **figures: int) -> None:
         """A futex of process 70."""
-        values: dict[str, Any] = dict.fromkeys(rows.FutexTotal._fields, 0)
+        values: dict[str, Any] = dict.fromkeys(user_rows.FutexTotal._fields, 0)
         blob = histogram.encode(histogram.of(waits))
         values |= {"futex": number, "calls": len(waits), "slept": len(waits), "wait_ns": sum(waits)}
         values |= {"max_ns": max(waits, default=0), "histogram": blob, "latency_histogram": blob} | figures

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lockline.analysis.blocked import BlockedThread, kept_idle, who_waits_for_whom
 from lockline.analysis.futex_waits import Futexes
-from lockline.recording.rows import Futex
+from lockline.recording.user_rows import Futex
 from lockline.rules import blocked
 from told import Told, told
 

@@ -19,7 +19,8 @@ from lockline.analysis.c_library_locks import (
 from lockline.analysis.futex_waits import LOCK, FutexStack, FutexWaits
 from lockline.analysis.model import Figures
 from lockline.base.c_library import is_c_library
-from lockline.recording.rows import Frame, Futex, FutexTotal
+from lockline.recording.rows import Frame
+from lockline.recording.user_rows import Futex, FutexTotal
 
 GLIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
 PROGRAM = "/usr/bin/server"

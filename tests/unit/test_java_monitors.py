@@ -15,7 +15,7 @@ from lockline.analysis.selection import Selection
 from lockline.analysis.user_evidence import MONITOR, lock_called
 from lockline.base.text import Style
 from lockline.recording.reader import open_recording
-from lockline.recording.rows import Futex, FutexTotal
+from lockline.recording.user_rows import Futex, FutexTotal
 from lockline.render.screen_locks import user_lock_name
 from lockline.render.signals import futexes
 from lockline.rules import find_all

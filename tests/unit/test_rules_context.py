@@ -22,7 +22,8 @@ from lockline.analysis.futex_waits import (
 )
 from lockline.analysis.model import Figures, Report
 from lockline.analysis.ptrace import InactiveWaits
-from lockline.recording.rows import Frame, Futex, FutexTotal, InactiveWait
+from lockline.recording.rows import Frame, InactiveWait
+from lockline.recording.user_rows import Futex, FutexTotal
 from lockline.rules import find_all
 from recording_generator import BEGIN
 from rule_cases import MS, SPINLOCK, US, Made, one, rules_of

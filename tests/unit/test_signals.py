@@ -15,7 +15,7 @@ from lockline.analysis.selection import Selection
 from lockline.base import histogram
 from lockline.base.errors import RecordingError
 from lockline.base.text import WIDTH, Style
-from lockline.recording import rows
+from lockline.recording import user_rows
 from lockline.recording.reader import open_recording
 from lockline.render import text as render_text
 from lockline.render.documents import report as render_json
@@ -25,13 +25,13 @@ from recording_generator import RecordingBuilder
 MS = 1_000_000
 
 
-def total(futex: int = 2, waits: tuple[int, ...] = (), **figures: int) -> rows.FutexTotal:
+def total(futex: int = 2, waits: tuple[int, ...] = (), **figures: int) -> user_rows.FutexTotal:
     """A futex whose sleeping calls took these times; all else is 0 but what is named."""
-    values: dict[str, Any] = dict.fromkeys(rows.FutexTotal._fields, 0)
+    values: dict[str, Any] = dict.fromkeys(user_rows.FutexTotal._fields, 0)
     blob = histogram.encode(histogram.of(waits))
     values |= {"futex": futex, "calls": len(waits), "slept": len(waits), "wait_ns": sum(waits)}
     values |= {"max_ns": max(waits, default=0), "histogram": blob, "latency_histogram": blob} | figures
-    return rows.FutexTotal(**values)
+    return user_rows.FutexTotal(**values)
 
 
 WAITS = (5 * MS,) * 10
@@ -70,7 +70,7 @@ WAITS = (5 * MS,) * 10
         (total(waits=WAITS, waiters=2, wakers=2, both=2, tasks_woken=9), UNCLEAR),
     ],
 )
-def test_the_nature_of_a_futex(found: rows.FutexTotal, expected: str) -> None:
+def test_the_nature_of_a_futex(found: user_rows.FutexTotal, expected: str) -> None:
     kind, why = nature(found)
     assert kind == expected, why
     assert why
@@ -87,7 +87,7 @@ def test_the_nature_of_a_futex(found: rows.FutexTotal, expected: str) -> None:
         (total(open_waits=8, oldest_ns=3_600_000 * MS), 0, CONDITION),
     ],
 )
-def test_semaphores(found: rows.FutexTotal, semaphores: int, expected: str) -> None:
+def test_semaphores(found: user_rows.FutexTotal, semaphores: int, expected: str) -> None:
     kind, why = nature(found, is_semaphore(found, semaphores))
     assert kind == expected, why
     assert ("sem_wait" in why) == (expected in (SEMAPHORE, UNCLEAR))

@@ -28,7 +28,8 @@ from lockline.analysis.selection import Selection
 from lockline.analysis.user_evidence import CONDITION_VARIABLE, GIL, GO_MUTEX, RUBY_GVL, RWLOCK, Goroutines
 from lockline.base.text import Style
 from lockline.recording.reader import open_recording
-from lockline.recording.rows import Frame, Futex, FutexTotal
+from lockline.recording.rows import Frame
+from lockline.recording.user_rows import Futex, FutexTotal
 from lockline.render.screen import answer_words
 from lockline.rules import find_all
 from lockline.rules.report import make_report

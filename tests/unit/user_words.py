@@ -4,7 +4,7 @@
 from typing import Any
 
 from lockline.analysis.user_evidence import Calls, Seen
-from lockline.recording import rows
+from lockline.recording import rows, user_rows
 
 LIBC = "/lib/libc.so.6"
 MS = 1_000_000
@@ -17,11 +17,11 @@ def word(futex: int, address: int, name: str = "", comm: str = "server", **figur
     waits, wakes, shared = (
         figures.pop(key, default) for key, default in (("waits", ()), ("wakers_of", ()), ("shared", 0))
     )
-    values: dict[str, Any] = dict.fromkeys(rows.FutexTotal._fields, 0)
+    values: dict[str, Any] = dict.fromkeys(user_rows.FutexTotal._fields, 0)
     values |= {"futex": futex, "ops": BITSET | 2, "histogram": b"", "latency_histogram": b""}
     values |= {"calls": 1000, "slept": 1000, "wait_ns": WINDOW} | figures
-    total = rows.FutexTotal(**values)
-    return Seen(rows.Futex(futex, 7, comm, address, shared, name, ""), total, waits, wakes)
+    total = user_rows.FutexTotal(**values)
+    return Seen(user_rows.Futex(futex, 7, comm, address, shared, name, ""), total, waits, wakes)
 
 
 def parked(

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from lockline.base.values import dataclass
-from lockline.recording import rows
+from lockline.recording import user_rows
 
 # Functions of the kernel in which threads wait for input: an idle worker sleeps there, and has the queue's mutex.
 _FOR_INPUT = frozenset(
@@ -29,7 +29,7 @@ class BlockedThread:
     that owner was seen, 0: once.  owner_state: R, S, D...; owner_in: kernel function that it sleeps in; '': not known.
     """
 
-    futex: rows.Futex
+    futex: user_rows.Futex
     tid: int
     tgid: int
     comm: str

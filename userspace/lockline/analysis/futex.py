@@ -46,7 +46,7 @@ from lockline.analysis.user_locks import recognise, unseen_goroutines
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
 from lockline.base.errors import RecordingError
-from lockline.recording import rows
+from lockline.recording import rows, user_rows
 from lockline.recording.reader import Recording
 
 # Futexes with tasks and stacks, and tasks and stacks of each.
@@ -80,7 +80,7 @@ def _possible(row: tuple[object, ...]) -> bool:
     return all(value >= 0 for value in row if isinstance(value, int))
 
 
-def _tasks(samples: Iterable[rows.FutexSample], waiters: Mapping[int, rows.Waiter]) -> tuple[FutexTask, ...]:
+def _tasks(samples: Iterable[user_rows.FutexSample], waiters: Mapping[int, rows.Waiter]) -> tuple[FutexTask, ...]:
     sums: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
     for sample in samples:
         figures = sums[sample.role, sample.task]
@@ -100,7 +100,7 @@ def _tasks(samples: Iterable[rows.FutexSample], waiters: Mapping[int, rows.Waite
     return tuple(shown)
 
 
-def _heaviest(samples: Iterable[rows.FutexSample]) -> list[tuple[str, int, int, int, int]]:
+def _heaviest(samples: Iterable[user_rows.FutexSample]) -> list[tuple[str, int, int, int, int]]:
     """(role, stack, samples, waits, ns) of the stacks that matter most in each role."""
     sums: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
     for sample in samples:
@@ -116,7 +116,9 @@ def _heaviest(samples: Iterable[rows.FutexSample]) -> list[tuple[str, int, int, 
     return found
 
 
-def _samples_of(entry: FutexWaits, samples: Mapping[int, Sequence[rows.FutexSample]]) -> list[rows.FutexSample]:
+def _samples_of(
+    entry: FutexWaits, samples: Mapping[int, Sequence[user_rows.FutexSample]]
+) -> list[user_rows.FutexSample]:
     # Of a lock of several words the inner mutex has an owner, and that is not the lock's.
     return [
         sample
@@ -129,7 +131,7 @@ def _samples_of(entry: FutexWaits, samples: Mapping[int, Sequence[rows.FutexSamp
 def _holders(recording: Recording) -> dict[int, list[HolderLook]]:
     """By futex, most looks first."""
     found: defaultdict[int, list[HolderLook]] = defaultdict(list)
-    for row in recording.table(rows.FutexHolder):
+    for row in recording.table(user_rows.FutexHolder):
         if _possible(row):
             found[row.futex].append(HolderLook(row.state, row.call, row.function, row.looks, row.behind))
     for looks in found.values():
@@ -169,7 +171,9 @@ def with_blame(found: Sequence[FutexWaits]) -> tuple[FutexWaits, ...]:
 
 
 def _monitor_lines(
-    found: Iterable[FutexWaits], samples: Mapping[int, Sequence[rows.FutexSample]], waiters: Mapping[int, rows.Waiter]
+    found: Iterable[FutexWaits],
+    samples: Mapping[int, Sequence[user_rows.FutexSample]],
+    waiters: Mapping[int, rows.Waiter],
 ) -> dict[int, dict[int, set[int]]]:
     """Of Java monitors: by process, the futexes' ids, with the threads that wait there."""
     lines: defaultdict[int, dict[int, set[int]]] = defaultdict(dict)
@@ -186,7 +190,7 @@ def _monitor_lines(
 def _in_detail(
     recording: Recording,
     found: Sequence[FutexWaits],
-    samples: Mapping[int, Sequence[rows.FutexSample]],
+    samples: Mapping[int, Sequence[user_rows.FutexSample]],
     waiters: Mapping[int, rows.Waiter],
 ) -> tuple[FutexWaits, ...]:
     """The futexes, the first ones with their tasks and stacks."""
@@ -213,7 +217,7 @@ def _in_detail(
     return with_blame((*detailed, *found[len(detailed) :]))
 
 
-def _word(entry: FutexWaits, samples: Iterable[rows.FutexSample], waiters: Mapping[int, rows.Waiter]) -> Word:
+def _word(entry: FutexWaits, samples: Iterable[user_rows.FutexSample], waiters: Mapping[int, rows.Waiter]) -> Word:
     wakes: defaultdict[int, int] = defaultdict(int)
     waiting = set()
     for sample in samples:
@@ -226,7 +230,9 @@ def _word(entry: FutexWaits, samples: Iterable[rows.FutexSample], waiters: Mappi
 
 
 def _with_parked(
-    found: Sequence[FutexWaits], samples: Mapping[int, Sequence[rows.FutexSample]], waiters: Mapping[int, rows.Waiter]
+    found: Sequence[FutexWaits],
+    samples: Mapping[int, Sequence[user_rows.FutexSample]],
+    waiters: Mapping[int, rows.Waiter],
 ) -> list[FutexWaits]:
     """The futexes, those of parked waiters called so.
 
@@ -255,7 +261,7 @@ def _with_parked(
 
 
 def _seen(
-    recording: Recording, found: Sequence[FutexWaits], samples: Mapping[int, Sequence[rows.FutexSample]]
+    recording: Recording, found: Sequence[FutexWaits], samples: Mapping[int, Sequence[user_rows.FutexSample]]
 ) -> list[Seen]:
     frames = recording.stacks(sorted({sample.stack for of in samples.values() for sample in of if sample.stack}))
     functions = {stack: tuple(frame.symbol for frame in of if frame.symbol) for stack, of in frames.items()}
@@ -286,9 +292,9 @@ _MOST_OF = frozenset(("max_ns", "max_latency_ns", "waiters", "wakers", "both", "
 _KEPT = frozenset(("futex", "histogram", "latency_histogram"))
 
 
-def _summed(totals: Sequence[rows.FutexTotal]) -> rows.FutexTotal:
+def _summed(totals: Sequence[user_rows.FutexTotal]) -> user_rows.FutexTotal:
     values = {}
-    for name in rows.FutexTotal._fields:
+    for name in user_rows.FutexTotal._fields:
         if name not in _KEPT:
             column = [getattr(total, name) for total in totals]
             values[name] = max(column) if name in _MOST_OF else sum(column)
@@ -355,7 +361,7 @@ def _as_one(words: Sequence[FutexWaits], known: Recognised, waiters: Mapping[int
 def _with_makes(
     recording: Recording,
     found: Sequence[FutexWaits],
-    samples: Mapping[int, Sequence[rows.FutexSample]],
+    samples: Mapping[int, Sequence[user_rows.FutexSample]],
     waiters: Mapping[int, rows.Waiter],
     window_ns: int,
 ) -> tuple[list[FutexWaits], tuple[Goroutines, ...], tuple[HiddenWaits, ...]]:
@@ -377,10 +383,10 @@ def _with_makes(
 
 
 def _buckets(
-    recording: Recording, futexes: Mapping[int, rows.Futex], locks: Mapping[int, rows.Lock]
+    recording: Recording, futexes: Mapping[int, user_rows.Futex], locks: Mapping[int, rows.Lock]
 ) -> tuple[BucketWaits, ...]:
-    by_lock: defaultdict[int, list[rows.FutexBucket]] = defaultdict(list)
-    for row in recording.table(rows.FutexBucket):
+    by_lock: defaultdict[int, list[user_rows.FutexBucket]] = defaultdict(list)
+    for row in recording.table(user_rows.FutexBucket):
         # Other locks that lie as a bucket's does have names that say so.
         name = locks.get(row.lock, UNKNOWN_LOCK).name
         if _possible(row) and row.futex in futexes and "." not in name.replace("futex_hash_bucket.lock", ""):
@@ -402,7 +408,7 @@ def _buckets(
     return tuple(sorted(found, key=lambda bucket: -bucket.wait_ns))
 
 
-def _blocked(recording: Recording, futexes: Mapping[int, rows.Futex]) -> tuple[BlockedThread, ...]:
+def _blocked(recording: Recording, futexes: Mapping[int, user_rows.Futex]) -> tuple[BlockedThread, ...]:
     """The waits in progress for locks with an owner, longest first."""
     found = [
         BlockedThread(
@@ -418,7 +424,7 @@ def _blocked(recording: Recording, futexes: Mapping[int, rows.Futex]) -> tuple[B
             row.owner_state,
             row.owner_in,
         )
-        for row in recording.table(rows.FutexOwnedWait)
+        for row in recording.table(user_rows.FutexOwnedWait)
         if row.futex in futexes and _possible(row)
     ]
     return tuple(sorted(found, key=lambda thread: (-thread.age_ns, thread.tid)))
@@ -444,12 +450,12 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     Raises RecordingError if a histogram is damaged.
     """
     length_ns = _length_ns(recording) if window_ns is None else window_ns
-    known = {row.id: row for row in recording.table(rows.Futex)}
+    known = {row.id: row for row in recording.table(user_rows.Futex)}
     known |= {id_: row._replace(name="sched_yield()") for id_, row in known.items() if row.address == _YIELDS}
-    totals = [row for row in recording.table(rows.FutexTotal) if row.futex in known and _possible(row)]
+    totals = [row for row in recording.table(user_rows.FutexTotal) if row.futex in known and _possible(row)]
     if not totals:
         return Futexes((), ()) if _were_recorded(recording) else None
-    semaphores = {row.futex: row.calls for row in recording.table(rows.FutexSemaphore)}
+    semaphores = {row.futex: row.calls for row in recording.table(user_rows.FutexSemaphore)}
     found = []
     for total in totals:
         semaphore = is_semaphore(total, semaphores.get(total.futex, 0))
@@ -459,8 +465,8 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
         figures = _figures(recording, total.slept, total.wait_ns, total.max_ns, total.histogram)
         latency = _figures(recording, total.slept, total.latency_ns, total.max_latency_ns, total.latency_histogram)
         found.append(FutexWaits(known[total.futex], total, kind, why, figures, latency, semaphore))
-    samples: defaultdict[int, list[rows.FutexSample]] = defaultdict(list)
-    for sample in recording.table(rows.FutexSample):
+    samples: defaultdict[int, list[user_rows.FutexSample]] = defaultdict(list)
+    for sample in recording.table(user_rows.FutexSample):
         if _possible(sample):
             samples[sample.futex].append(sample)
     waiters = recording.waiters()

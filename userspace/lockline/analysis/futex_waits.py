@@ -7,7 +7,7 @@ from lockline.analysis.java_monitors import Monitor
 from lockline.analysis.model import Figures
 from lockline.analysis.user_evidence import YIELD_OP, Goroutines, open_ns
 from lockline.base.values import dataclass
-from lockline.recording import rows
+from lockline.recording import rows, user_rows
 
 LOCK = "lock"
 PARKED = "parked"
@@ -129,8 +129,8 @@ class FutexWaits:
     behind_readers: of a rwlock, that nearly all who wait are writers, for its readers to let go.
     """
 
-    futex: rows.Futex
-    total: rows.FutexTotal
+    futex: user_rows.Futex
+    total: user_rows.FutexTotal
     nature: str
     why: str
     figures: Figures
@@ -143,8 +143,8 @@ class FutexWaits:
     words: tuple[int, ...] = ()
     sites: tuple[BarrierSite, ...] = ()
     holders: tuple[HolderLook, ...] = ()
-    behind: tuple[rows.Futex, float] | None = None
-    before: tuple[tuple[rows.Futex, int], ...] = ()
+    behind: tuple[user_rows.Futex, float] | None = None
+    before: tuple[tuple[user_rows.Futex, int], ...] = ()
     blamed_ns: int | None = None
     monitors: tuple[Monitor, ...] = ()
     behind_readers: bool = False
@@ -182,7 +182,7 @@ class BucketWaits:
     waits: int
     wait_ns: int
     max_ns: int
-    futexes: tuple[tuple[rows.Futex, int, int], ...]
+    futexes: tuple[tuple[user_rows.Futex, int, int], ...]
 
     @property
     def collision(self) -> bool:
@@ -209,12 +209,12 @@ class Futexes:
         return sum(futex.figures.wait_ns for futex in self.futexes if futex.nature == nature)
 
 
-def is_semaphore(total: rows.FutexTotal, calls: int) -> bool:
+def is_semaphore(total: user_rows.FutexTotal, calls: int) -> bool:
     """Whether a futex is a sem_t; calls: of those to wait, how many found one without a token."""
     return calls >= _MOST * total.calls > 0
 
 
-def _is_handed(total: rows.FutexTotal) -> bool:
+def _is_handed(total: user_rows.FutexTotal) -> bool:
     """Whether one thread waits at a word and others wake it, which itself never does: a place to park, no mutex.
 
     Who has waited for a mutex has it then, and wakes the word in its turn, whether somebody waits there or not.
@@ -222,7 +222,7 @@ def _is_handed(total: rows.FutexTotal) -> bool:
     return total.waiters == 1 and not total.both and total.tasks_woken >= _MOST * max(total.slept, _FEW_CALLS)
 
 
-def nature(total: rows.FutexTotal, semaphore: bool = False) -> tuple[str, str]:
+def nature(total: user_rows.FutexTotal, semaphore: bool = False) -> tuple[str, str]:
     """What a futex is, by how it is used, and the reason: the first rule of docs/futex.md that holds."""
     if total.ops == YIELD_OP:
         return SPIN, "threads give their CPU away and look again (sched_yield): what they wait for, no futex tells"

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lockline.base.values import dataclass
-from lockline.recording import rows
+from lockline.recording import user_rows
 from lockline.recording.reader import Recording
 
 # Of one row of the report.
@@ -38,9 +38,9 @@ class Monitor:
     owner_part: float
 
 
-def _merged(found: Iterable[rows.JavaMonitor]) -> dict[int, rows.JavaMonitor]:
+def _merged(found: Iterable[user_rows.JavaMonitor]) -> dict[int, user_rows.JavaMonitor]:
     """By address; where the class could not be read at times, it is that of the other looks."""
-    merged: dict[int, rows.JavaMonitor] = {}
+    merged: dict[int, user_rows.JavaMonitor] = {}
     for row in sorted(found, key=lambda row: (-row.waiting, row.class_name)):
         before = merged.get(row.address)
         if before is None:
@@ -66,7 +66,7 @@ def _row_of(waiters: Mapping[int, int], lines: Mapping[int, Collection[int]]) ->
     return line if line is not None and seen[line] else None
 
 
-def _monitor(row: rows.JavaMonitor, every: float, owners: Mapping[tuple[int, str], int]) -> Monitor:
+def _monitor(row: user_rows.JavaMonitor, every: float, owners: Mapping[tuple[int, str], int]) -> Monitor:
     (tid, name), looks = max(owners.items(), key=lambda item: (item[1], item[0]), default=((0, ""), 0))
     return Monitor(
         address=row.address,
@@ -86,21 +86,21 @@ def monitors_of(recording: Recording, lines: Mapping[int, Mapping[int, Collectio
     """
     if not lines:
         return {}
-    seen: defaultdict[int, list[rows.JavaMonitor]] = defaultdict(list)
+    seen: defaultdict[int, list[user_rows.JavaMonitor]] = defaultdict(list)
     waiters: defaultdict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     owners: defaultdict[tuple[int, int], Counter[tuple[int, str]]] = defaultdict(Counter)
-    untold = {row.tgid: row.untold for row in recording.table(rows.JavaLook)}
-    for row in recording.table(rows.JavaMonitor):
+    untold = {row.tgid: row.untold for row in recording.table(user_rows.JavaLook)}
+    for row in recording.table(user_rows.JavaMonitor):
         if row.tgid in lines and row.looks > 0 and row.waiting > 0:
             seen[row.tgid].append(row)
-    for one in recording.table(rows.JavaMonitorThread):
+    for one in recording.table(user_rows.JavaMonitorThread):
         if one.role == "owner":
             owners[one.tgid, one.address][one.tid, one.name] += one.looks
         else:
             waiters[one.tgid, one.address][one.tid] += one.looks
     found: dict[int, list[Monitor]] = {}
     for tgid, of_process in seen.items():
-        by_line: defaultdict[int, list[rows.JavaMonitor]] = defaultdict(list)
+        by_line: defaultdict[int, list[user_rows.JavaMonitor]] = defaultdict(list)
         for row in _merged(of_process).values():
             line = _row_of(waiters[tgid, row.address], lines[tgid])
             if line is not None:

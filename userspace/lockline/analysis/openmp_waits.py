@@ -30,7 +30,7 @@ from lockline.analysis.user_evidence import (
     waiting,
     wakes_all_others,
 )
-from lockline.recording import rows
+from lockline.recording import user_rows
 
 LIBRARIES = ("libgomp", "libomp", "libiomp")
 # What GCC calls the lock of `#pragma omp critical (name)`.
@@ -86,7 +86,7 @@ def _of_llvm(words: Sequence[Seen], window_ns: int) -> Iterable[Recognised]:
         yield Recognised(ids, make, lock=make == OPENMP_LOCK, sure="high", why=why, sites=sites)
 
 
-def _is_in_program(futex: rows.Futex) -> bool:
+def _is_in_program(futex: user_rows.Futex) -> bool:
     """Whether the word is a variable of the program: the libraries have their barriers and queues on the heap."""
     file = futex.object.rpartition("/")[2] if futex.object.startswith("/") else ""
     return futex.object == _MAIN_STACK or (bool(file) and not file.startswith(LIBRARIES))

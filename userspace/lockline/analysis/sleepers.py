@@ -13,7 +13,7 @@ from lockline.analysis.sleep_functions import (
     waits_for_futex,
 )
 from lockline.base.values import dataclass
-from lockline.recording import rows
+from lockline.recording import user_rows
 from lockline.recording.reader import MetaValue, Recording
 
 FUTEX, INPUT, NAP = "futex", "input", "nap"
@@ -105,7 +105,7 @@ def _number(meta: Mapping[str, MetaValue], name: str) -> int:
     return value if isinstance(value, int) and 0 <= value < 1 << 62 else 0
 
 
-def _asleep(sleepers: Sequence[rows.Sleeper], each: float) -> tuple[Asleep, ...]:
+def _asleep(sleepers: Sequence[user_rows.Sleeper], each: float) -> tuple[Asleep, ...]:
     """By process and way; the function is the one of most threads."""
     seen: defaultdict[tuple[str, int, str, str], Counter[str]] = defaultdict(Counter)
     for row in sleepers:
@@ -118,7 +118,7 @@ def _asleep(sleepers: Sequence[rows.Sleeper], each: float) -> tuple[Asleep, ...]
     return tuple(sorted(made, key=lambda one: (-one.threads, one.tgid, one.function)))
 
 
-def _in_futexes(sleepers: Sequence[rows.Sleeper], asleep: Sequence[Asleep], each: float) -> tuple[InFutexes, ...]:
+def _in_futexes(sleepers: Sequence[user_rows.Sleeper], asleep: Sequence[Asleep], each: float) -> tuple[InFutexes, ...]:
     on_cpu = {(row.comm, row.tgid): row.seen * each for row in sleepers if not row.function}
     found = [
         InFutexes(one.comm, one.tgid, one.threads, on_cpu.get((one.comm, one.tgid), 0.0))
@@ -134,7 +134,7 @@ def read_sleepers(recording: Recording, meta: Mapping[str, MetaValue]) -> Sleepe
     if not looks or not looked_at:
         return None
     threads = max(looked_at, _number(meta, "sleep_threads"))
-    sleepers = [row for row in recording.table(rows.Sleeper) if row.seen > 0]
+    sleepers = [row for row in recording.table(user_rows.Sleeper) if row.seen > 0]
     # Those that were looked at stand for all.
     each = threads / looked_at / looks
     span_ns = _number(meta, "chosen_cpu_span_ns")
@@ -148,7 +148,7 @@ def read_sleepers(recording: Recording, meta: Mapping[str, MetaValue]) -> Sleepe
         on_cpu=sum(row.seen for row in sleepers if not row.function) * each,
         cpus=_number(meta, "chosen_cpu_ns") / span_ns if span_ns else None,
         file_locks=tuple(
-            FileLock(*row) for row in recording.table(rows.FileLockWait, order="seen DESC") if row.seen > 0
+            FileLock(*row) for row in recording.table(user_rows.FileLockWait, order="seen DESC") if row.seen > 0
         ),
         in_futexes=_in_futexes(sleepers, asleep, each),
     )

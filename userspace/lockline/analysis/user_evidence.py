@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from lockline.analysis.findings import UserLock
 from lockline.base.c_library import FUTEX_CALLERS, is_c_library
 from lockline.base.values import dataclass
-from lockline.recording import rows
+from lockline.recording import rows, user_rows
 
 GIL = "CPython GIL"
 PY_MUTEX = "CPython PyMutex"
@@ -105,8 +105,8 @@ class Calls:
 class Seen:
     """A futex, with the evidence of its kind."""
 
-    futex: rows.Futex
-    total: rows.FutexTotal
+    futex: user_rows.Futex
+    total: user_rows.FutexTotal
     waits: tuple[Calls, ...] = ()
     wakes: tuple[Calls, ...] = ()
 
@@ -177,7 +177,7 @@ _CALLED_ON_HEAP = {
 }
 
 
-def lock_called(futex: rows.Futex, make: str, class_name: str = "") -> UserLock:
+def lock_called(futex: user_rows.Futex, make: str, class_name: str = "") -> UserLock:
     """What a lock is called: by its make where that tells more than an address on a heap, else as the word is.
 
     class_name: of a Java monitor's object, if it is known.
@@ -197,7 +197,7 @@ def by_process(seen: Iterable[Seen]) -> dict[tuple[int, bool], dict[int, Seen]]:
     return found
 
 
-def expects_2(total: rows.FutexTotal) -> bool:
+def expects_2(total: user_rows.FutexTotal) -> bool:
     """Whether its waits expect a 2, as nearly all for a mutex do.
 
     The word of a condition variable counts: since glibc 2.41 it passes the 2 as any other number.
@@ -205,7 +205,7 @@ def expects_2(total: rows.FutexTotal) -> bool:
     return total.value_2 >= HALF * total.calls > 0
 
 
-def seems_mutex(total: rows.FutexTotal) -> bool:
+def seems_mutex(total: user_rows.FutexTotal) -> bool:
     """Whether its waits are as for a mutex: they expect a 2, or a thread was seen to own it."""
     return expects_2(total) or total.owners > 0
 
@@ -241,7 +241,7 @@ def several_wait(words: Sequence[Seen], window_ns: int) -> bool:
     return waiting_still(words, window_ns) >= SEVERAL and asleep(words, window_ns) >= HALF
 
 
-def open_ns(total: rows.FutexTotal) -> int:
+def open_ns(total: user_rows.FutexTotal) -> int:
     """How long the waits lasted that had not ended, ns; in recordings that lack the sum, the oldest of them."""
     return max(total.open_ns, total.oldest_ns) if total.open_waits else 0
 

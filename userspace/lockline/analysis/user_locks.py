@@ -70,7 +70,7 @@ from lockline.analysis.user_evidence import (
     wake_each_other,
 )
 from lockline.base.values import dataclass
-from lockline.recording import rows
+from lockline.recording import rows, user_rows
 
 # pthread_cond_t of glibc 2.25 to 2.42: its waiters sleep on one of two words; the mutex behind it in CPython's GIL.
 _GROUP = 4
@@ -79,7 +79,7 @@ _BEHIND_GROUPS = 8
 _SECOND_CONDITION = 88
 
 
-def _is_condition(total: rows.FutexTotal) -> bool:
+def _is_condition(total: user_rows.FutexTotal) -> bool:
     return not seems_mutex(total) and bool(total.ops & 1 << 9)
 
 

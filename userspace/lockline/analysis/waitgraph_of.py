@@ -15,7 +15,7 @@ from lockline.analysis.futex import place_of
 from lockline.analysis.futex_waits import LOCK, PARKED, FutexWaits
 from lockline.analysis.model import Holder, Report
 from lockline.analysis.waitgraph import Flow, Node, TimedWait, WaitGraph, critical_path, solve
-from lockline.recording import rows
+from lockline.recording import user_rows
 
 # What threads wait for that want a CPU and have none; that may not run; and whose sleep is of no kind that is known.
 CPU, LIMIT = Node("cpu", "a CPU"), Node("limit", "a CPU limit")
@@ -45,7 +45,7 @@ def _lock(name: str) -> Node:
     return Node("lock", name)
 
 
-def _user_lock(futex: rows.Futex) -> Node:
+def _user_lock(futex: user_rows.Futex) -> Node:
     return Node("user lock", futex.name or futex.object, f"{futex.tgid}:{futex.address:x}")
 
 

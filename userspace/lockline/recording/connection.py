@@ -202,7 +202,7 @@ def schema_of(path: str, connection: sqlite3.Connection) -> int:
 
 def check_tables(path: str, connection: sqlite3.Connection, schema: int) -> None:
     """Raises RecordingError unless all tables of the schema are there."""
-    from lockline.recording import memory_rows, rows  # noqa: F401 - they fill TABLES
+    from lockline.recording import memory_rows, rows, user_rows  # noqa: F401 - they fill TABLES
 
     # A view or a computed column in a table's place could run for ever.
     tables = {

@@ -13,7 +13,7 @@ from typing import Any
 
 from lockline.base.errors import LocklineError
 from lockline.base.files import SQLITE
-from lockline.recording import memory_rows, rows  # noqa: F401 - they fill TABLES
+from lockline.recording import memory_rows, rows, user_rows  # noqa: F401 - they fill TABLES
 from lockline.recording.tables import TABLES
 
 SCHEMA = Path(__file__).with_name("recording.sql")

@@ -27,7 +27,7 @@ from lockline.analysis.user_evidence import BEHAVIOUR, CONDITION_VARIABLE, RWLOC
 from lockline.base.c_library import FUTEX_CALLERS
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, fill, table
-from lockline.recording import rows
+from lockline.recording import rows, user_rows
 from lockline.recording.stacks import without_internals
 
 FUTEXES = 12
@@ -37,7 +37,7 @@ CALLERS = 5
 OTHER_FUTEXES = 1
 
 
-def futex_label(futex: rows.Futex) -> str:
+def futex_label(futex: user_rows.Futex) -> str:
     """What a futex is called: its symbol, else the mapping that it lies in; and whose it is."""
     if futex.id == OTHER_FUTEXES:
         return "all without a row"
