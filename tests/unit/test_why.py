@@ -301,6 +301,8 @@ def test_several_that_sleep_at_once_have_places_of_a_pool() -> None:
     changing = verdict_of(replace(together, owners=3), owned_by=100)
     assert (changing.cause.cause, changing.sure) == ("user-lock", "medium")
     pool = verdict_of(together, counts=True)
+    # Of what hardly ever sleeps two may do so at once, too.
+    assert verdict_of(replace(together, places=0.1), counts=True).cause.cause != "small-pool"
     assert (pool.cause.cause, pool.sure) == ("small-pool", "medium")
     # What one thread alone may have is a lock, whoever else sleeps.
     assert (verdict_of(together).cause.cause, verdict_of(together).sure) == ("holder-sleeps", "high")

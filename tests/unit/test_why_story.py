@@ -266,7 +266,8 @@ def test_a_lock_whose_chain_ends_in_a_sleep_is_not_proven(asleep: float, sure: s
     first, second = Node("user lock", "table_mutex", "100:7f00"), Node("user lock", "other", "100:7f40")
     holder, last = Node("holder", "table_mutex", "100:7f00"), Node("holder", "other", "100:7f40")
     passes = {(first, holder): 3.0, (holder, second): 3.0, (second, last): 3.0}
-    passes[last, Node("sleep", "clock_nanosleep")] = 3 * asleep
+    for function in ("fsync", "rename"):
+        passes[last, Node("sleep", function)] = 1.5 * asleep
     flow = Flow({first: 3.0}, passes, {last: 3 * (1 - asleep)})
     known = known_of(observation("totals"), user_busy(flow=flow), threads())
     verdict = judge(known, "nothing left to try")

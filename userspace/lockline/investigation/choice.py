@@ -86,12 +86,11 @@ def _may_want_cpu(known: Investigation, among: Sequence[Hypothesis]) -> bool:
 
 
 def _ends_asleep(known: Investigation) -> bool:
-    """Whether most waiting ends at a thread that sleeps, by looks that are too few for a finding.
+    """Whether most waiting ends at threads that sleep, of which no finding says so.
 
-    As of a chain of locks, of which the last one's holder sleeps.
+    As of a chain of locks whose last holder sleeps, where its looks are few; or where they and the recording differ.
     """
-    ends = graph_of(known).ends
-    return bool(ends) and ends[0].node.kind == "sleep" and ends[0].part >= MOSTLY
+    return sum(end.part for end in graph_of(known).ends if end.node.kind == "sleep") >= MOSTLY
 
 
 def proven(known: Investigation, among: Sequence[Hypothesis]) -> Hypothesis | None:

@@ -35,6 +35,8 @@ DELAYED = 0.6
 FAIR = 0.5
 # Moments with waiters at which several threads at once have what these wait for: it is no lock then.
 POOL = 0.65
+# Threads that sleep with it on average, over all moments: those of a lock that computes hardly ever do.
+_PLACES = 0.75
 POOL_CAUSE = "small-pool"
 # Tasks for each CPU, from which on the CPUs are short.
 SHORT_OF_CPUS = 1.5
@@ -172,7 +174,7 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
         ]
     # Where one thread alone can have it, who sleeps has it; what several share lets others go on for another reason.
     counts = lock.counts and not holders.exact
-    if counts and holders.together >= POOL:
+    if counts and holders.together >= POOL and holders.places >= _PLACES:
         return [*found, _pool(number, lock, holders)]
     if not found:
         found.append(holder_sleeps(subject, asleep, lock.waiters, holders.sleeps_in, told_fact, not counts))
