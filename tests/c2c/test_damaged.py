@@ -66,7 +66,9 @@ KINDS: dict[str, Description] = {
 
 
 @pytest.mark.parametrize("damage", sorted(DAMAGES))
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize(
+    "kind", [kind if kind == "file" else pytest.param(kind, marks=pytest.mark.laboratory) for kind in sorted(KINDS)]
+)
 def test_a_damaged_file_does_no_harm(kind: str, damage: str, tmp_path: Path) -> None:
     whole = KINDS[kind].write(tmp_path / "whole.data").read_bytes()
     path, output = tmp_path / "damaged.data", tmp_path / "out.lockline"

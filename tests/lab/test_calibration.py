@@ -71,7 +71,7 @@ def test_no_row_is_lost_without_a_word(found: list[Outcome | Reading]) -> None:
     assert not [one for one in texts if one.read < one.rows and not one.told]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.laboratory) for seed in (1, 2))])
 def test_a_visitor_does_not_make_own_slots_shared(seed: int) -> None:
     """A thread that looks at everybody's slot now and then is no user of them: padding ends the moves all the same."""
     slots = tuple(Variable(f"slot{n}", 0, 8 * n) for n in range(6))
@@ -85,6 +85,7 @@ def test_a_visitor_does_not_make_own_slots_shared(seed: int) -> None:
     assert (found.verdict, found.result) == ("false sharing", "right")
 
 
+@pytest.mark.laboratory
 def test_what_padding_brings_is_no_accident_of_one_run() -> None:
     """Two threads that wander meet on one CPU for a while, in the one run or in the other.
 
@@ -144,7 +145,9 @@ def test_threads_that_share_a_cpu_take_turns() -> None:
     assert not [event for event in run.events if "HITM" in event.served]
 
 
-@pytest.mark.parametrize("maker", WIDE)
+@pytest.mark.parametrize(
+    "maker", [one if number < 3 else pytest.param(one, marks=pytest.mark.laboratory) for number, one in enumerate(WIDE)]
+)
 def test_every_program_runs_and_can_be_padded(maker: object) -> None:
     rng = random.Random(3)
     while True:

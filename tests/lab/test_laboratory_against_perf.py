@@ -149,6 +149,7 @@ def test_perf_and_lockline_agree_in_every_number(seed: int, tmp_path: Path) -> N
     check_document(report, document(path, symbols))
 
 
+@pytest.mark.laboratory
 def test_the_seeds_have_every_family_and_both_spaces() -> None:
     worlds = [make_world(seed, seed % 2 == 1) for seed in SEEDS]
     assert {world.pmu.family for world in worlds} == {"intel", "ibs", "spe"}

@@ -87,6 +87,7 @@ def significant(pairs: Sequence[tuple[float, float]]) -> bool:
     return paired_test(pairs).p <= 0.05
 
 
+@pytest.mark.laboratory
 @pytest.mark.parametrize(("pairs", "bursts"), [(6, False), (8, True), (EXACT_PAIRS, False), (EXACT_PAIRS + 1, True)])
 def test_false_alarms_are_as_rare_as_said(pairs: int, bursts: bool) -> None:
     # 5 % of 200 are 10; more than 21 come once in two thousand times.
