@@ -92,29 +92,12 @@ for _ in range(6):
     threading.Thread(target=log).start()
 """
 
-# Several processes write to one database; SQLite asks again for its lock until a time is over, and never waits for it.
-SQLITE_WRITERS = """
-import os, sqlite3, time
+# SQLite asks again for the lock of its database until a time is over, and never waits for it.
+_WRITE = """
+import os, sqlite3, threading, time
 first = sqlite3.connect("orders.db", isolation_level=None)
 first.execute("create table orders (number integer, word text)")
 first.close()
-slow = os.fork() == 0
-for _ in range(0 if slow else 3):
-    if os.fork() == 0:
-        break
-database = sqlite3.connect("orders.db", timeout=60, isolation_level=None)
-while True:
-    database.execute("begin immediate")
-    database.execute("insert into orders values (1, 'a word')")
-    time.sleep(0.08 if slow else 0)
-    database.execute("commit")
-    time.sleep(0.001)
-"""
-
-# Connections in one process: SQLite knows itself that another one writes, and the kernel refuses nothing.
-SQLITE_THREADS = """
-import sqlite3, threading, time
-sqlite3.connect("orders.db").execute("create table orders (number integer, word text)")
 def write(slow):
     database = sqlite3.connect("orders.db", timeout=60, isolation_level=None)
     while True:
@@ -123,6 +106,16 @@ def write(slow):
         time.sleep(0.08 if slow else 0)
         database.execute("commit")
         time.sleep(0.001)
+"""
+SQLITE_WRITERS = f"""{_WRITE}
+slow = os.fork() == 0
+for _ in range(0 if slow else 3):
+    if os.fork() == 0:
+        break
+write(slow)
+"""
+# Connections in one process: SQLite knows itself that another one writes, and the kernel refuses nothing.
+SQLITE_THREADS = f"""{_WRITE}
 for number in range(5):
     threading.Thread(target=write, args=(number == 0,)).start()
 """

@@ -71,7 +71,7 @@ def test_a_mutex_and_what_its_owner_does() -> None:
             assert wchan.startswith("futex")
             assert syscall.split()[0].isdigit()
             assert len(schedstat.split()) == 3
-            # Whom it names is no thread of this process, or nobody.
+            # It names a thread of another process, or nobody.
             for tid in (1, 0, 0x7FFFFFFF):
                 nobody = ctypes.create_string_buffer(struct.pack("=IIi", 2, 0, tid), 12)
                 seen = reader.holder(os.getpid(), ctypes.addressof(nobody))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Functions of glibc that it does not export are told by what stands beside them, where its symbols were stripped."""
+"""In a stripped glibc, what stands beside a function that it does not export shows which one it is."""
 
 import ctypes
 import os

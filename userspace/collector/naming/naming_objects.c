@@ -270,9 +270,8 @@ int naming_object_symbol(__u32 object, const struct naming_place *place, struct 
 {
 	struct object *named = &objects[object];
 	GElf_Addr address, begin, bias = 0;
-	GElf_Sym symbol;
 	const char *name;
-	int number, err;
+	int err;
 
 	if (named->map) {
 		name = naming_map_find(named->map, place->distance, &answer->offset);
@@ -291,9 +290,8 @@ int naming_object_symbol(__u32 object, const struct naming_place *place, struct 
 		named->index = naming_index_open(named->module);
 	if (!named->index)
 		return -ENOMEM;
-	number = naming_index_find(named->index, address, &begin);
-	name = number < 0 ? NULL : dwfl_module_getsym_info(named->module, number, &symbol, &begin, NULL, NULL, NULL);
-	if (name) {
+	name = name_of(named, naming_index_find(named->index, address, &begin));
+	if (*name) {
 		demangle(name, answer->name, sizeof(answer->name));
 		answer->offset = address - begin;
 		return 0;

@@ -25,7 +25,7 @@ _LOCKS = re.compile(
     r"lock|mutex|semaphore|(^|[_:])sem_|monitor|barrier|latch|once|critical|cond(ition)?_|wait|park|acquire|enter|join",
     re.IGNORECASE,
 )
-# Libraries that run the program's own code, or make its locks: theirs are told by makes of lock (user_locks.py).
+# Libraries that run the program's own code, or make its locks: user_locks.py knows those by their makes.
 _RUN_TIMES = re.compile(
     r"lib(jvm|coreclr|clrjit|python[\d.]*|ruby[\w.-]*|node|v8|mono[\w.-]*|stdc\+\+|c\+\+|c\+\+abi|gcc_s|gomp|omp|iomp5"
     r"|tbb[\w.]*|folly[\w.-]*|absl\w*|boost_thread|boost_fiber|QtCore|Qt\dCore|glib-[\d.]+|gthread-[\d.]+|uv|apr-\d|nspr4"

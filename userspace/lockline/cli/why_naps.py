@@ -77,8 +77,9 @@ class Napping:
         """Of each process the threads that nap at many looks, and how often each does."""
         by_process: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
         for tgid, tid in self._first:
-            part, rate = self.of_thread(tgid, tid, looks)
-            if part >= _NAPPING and rate:
+            # Of the others no switches are read.
+            rate = self.of_thread(tgid, tid, looks)[1] if self._seen[tgid, tid] >= _NAPPING * looks else 0.0
+            if rate:
                 by_process[tgid].append((rate, tid))
         return tuple(
             Naps(

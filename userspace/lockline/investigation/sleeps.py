@@ -6,7 +6,7 @@ is who changed the semaphore last.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from lockline.analysis.sleep_functions import Kind, kind_of, other_of
@@ -243,15 +243,18 @@ def waited_for(entries: Sequence[LockEntry]) -> tuple[tuple[str, tuple[int, ...]
     return tuple((file, tuple(holders[file]), tuple(waiting)) for file, waiting in waiters.items())
 
 
+def _by_file(entries: Iterable[LockEntry]) -> dict[str, list[LockEntry]]:
+    found: defaultdict[str, list[LockEntry]] = defaultdict(list)
+    for entry in entries:
+        found[entry.file].append(entry)
+    return found
+
+
 def candidates(entries: Sequence[LockEntry]) -> dict[str, tuple[int, ...]]:
     """Of each locked file who has it, -1: not known.  Who has it alone comes before those who read it together."""
-    had: defaultdict[str, list[LockEntry]] = defaultdict(list)
-    for entry in entries:
-        if not entry.waits:
-            had[entry.file].append(entry)
     return {
         file: tuple(dict.fromkeys(one.pid for one in group if one.writes or not any(two.writes for two in group)))
-        for file, group in had.items()
+        for file, group in _by_file(one for one in entries if not one.waits).items()
     }
 
 
@@ -266,10 +269,7 @@ def locks_of_their_own(
     """
     seen: defaultdict[tuple[int, str], list[frozenset[int]]] = defaultdict(list)
     for entries in looks:
-        had: defaultdict[str, list[LockEntry]] = defaultdict(list)
-        for entry in entries:
-            had[entry.file].append(entry)
-        for file, group in had.items():
+        for file, group in _by_file(entries).items():
             of = group[0].pid
             if of in tgids and all(one.pid == of for one in group):
                 seen[of, file].append(frozenset(one.begin for one in group if one.writes))
