@@ -29,12 +29,16 @@ def all_are_made() -> bool:
 
 
 @cache
-def results(program: str) -> dict[str, tuple[bool, str]]:
+def results(program: str, *arguments: str) -> dict[str, tuple[bool, str]]:
     """Builds and runs one program: per test whether it passed, and what it complained of."""
     if not all_are_made():
         make(HERE, program)
     done = subprocess.run(
-        [TOP / "build" / "tests" / "unit" / program], capture_output=True, text=True, timeout=900, check=False
+        [TOP / "build" / "tests" / "unit" / program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
     )
     found = parse_tap(done.stdout)
     assert f"1..{len(found)}" in done.stdout.splitlines(), done.stdout + done.stderr
@@ -46,3 +50,10 @@ def results(program: str) -> dict[str, tuple[bool, str]]:
 def test_collector(program: str, name: str) -> None:
     passed, complaints = results(program)[name]
     assert passed, complaints
+
+
+@pytest.mark.laboratory
+@pytest.mark.parametrize("program", ["recording_disk_test", "recording_keep_test"])
+def test_many_more_moments_and_intervals(program: str) -> None:
+    for name, (passed, complaints) in results(program, "many").items():
+        assert passed, f"{name}: {complaints}"

@@ -228,13 +228,23 @@ def quiet_outcome(path: Path, capsys: pytest.CaptureFixture[str], *options: str)
     return code
 
 
-@settings(max_examples=300)
-@given(
-    edits=st.lists(st.tuples(st.integers(0, 1 << 20), st.binary(min_size=1, max_size=8)), min_size=1, max_size=20),
-    options=st.sampled_from(
-        [(), ("--format", "json"), ("--from", "1"), ("--cpu", "0-2"), ("--lock", "a", "--by", "instance")]
-    ),
+def edited(path: Path, example: Path, edits: list[tuple[int, bytes]]) -> Path:
+    content = bytearray(example.read_bytes())
+    for position, replacement in edits:
+        position %= len(content)
+        content[position : position + len(replacement)] = replacement[: len(content) - position]
+    path.write_bytes(content)
+    return path
+
+
+EDITS = st.lists(st.tuples(st.integers(0, 1 << 20), st.binary(min_size=1, max_size=8)), min_size=1, max_size=20)
+OPTIONS = st.sampled_from(
+    [(), ("--format", "json"), ("--from", "1"), ("--cpu", "0-2"), ("--lock", "a", "--by", "instance")]
 )
+
+
+@settings(max_examples=100)
+@given(edits=EDITS, options=OPTIONS)
 def test_any_bytes_changed(
     tmp_path: Path,
     example: Path,
@@ -242,22 +252,32 @@ def test_any_bytes_changed(
     edits: list[tuple[int, bytes]],
     options: tuple[str, ...],
 ) -> None:
-    content = bytearray(example.read_bytes())
-    for position, replacement in edits:
-        position %= len(content)
-        content[position : position + len(replacement)] = replacement[: len(content) - position]
-    path = tmp_path / "edited"
-    path.write_bytes(content)
-    quiet_outcome(path, capsys, *options)
+    quiet_outcome(edited(tmp_path / "edited", example, edits), capsys, *options)
 
 
-def test_whole_pages_changed(tmp_path: Path, example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.laboratory
+@settings(max_examples=2000)
+@given(edits=EDITS, options=OPTIONS)
+def test_many_bytes_changed(
+    tmp_path: Path,
+    example: Path,
+    capsys: pytest.CaptureFixture[str],
+    edits: list[tuple[int, bytes]],
+    options: tuple[str, ...],
+) -> None:
+    quiet_outcome(edited(tmp_path / "edited", example, edits), capsys, *options)
+
+
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.laboratory)])
+def test_whole_pages_changed(every: int, tmp_path: Path, example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each page in one of three ways, in turn; in the laboratory in all three."""
     content = example.read_bytes()
     generator = random.Random(3)
     codes = set()
     for page in range(1, len(content) // 4096):
         other = generator.randrange(len(content) // 4096)
-        for replacement in (bytes(4096), generator.randbytes(4096), content[other * 4096 : (other + 1) * 4096]):
+        ways = (bytes(4096), generator.randbytes(4096), content[other * 4096 : (other + 1) * 4096])
+        for replacement in ways[page % every :: every]:
             path = tmp_path / "page"
             path.write_bytes(content[: page * 4096] + replacement + content[(page + 1) * 4096 :])
             codes.add(quiet_outcome(path, capsys))

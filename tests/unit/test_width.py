@@ -16,15 +16,17 @@ from c2c.sharing_patterns import adjacent_lines, every_kind, peer_snoops, true_s
 from examined import CASES, Scene
 from fleet_generator import Truth, host_days, record
 from lockline.analysis.diagnosis import Diagnosis
+from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
 from lockline.base.text import Column, Page, Style, folded, on_page, table, width
 from lockline.cli import main as cli
 from lockline.cli import terminal
 from lockline.cli.report import SECTIONS
 from lockline.recording import rows
-from lockline.recording.reader import open_recording
+from lockline.recording.reader import Recording, open_recording
 from lockline.render import doctor
 from lockline.render import text as text_render
+from lockline.rules import report
 from lockline.rules.report import make_report
 from recording_generator import SECOND, Shape, generate
 from watched_lines import futex_bucket, whole, write_watch
@@ -97,6 +99,27 @@ def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return int(request.param)
 
 
+@pytest.fixture(scope="module")
+def analyses() -> dict[object, Report]:
+    """Reports by the bytes of their recording and how much they show."""
+    return {}
+
+
+@pytest.fixture
+def analysed_once(analyses: dict[object, Report], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a section shows of a report is looked at here: each recording is analysed once, and not for each section."""
+    make = report.make_report
+
+    def remembered(recording: Recording, selection: Selection, *limits: int) -> Report:
+        key = recording.path, selection, limits
+        if key not in analyses:
+            analyses[key] = make(recording, selection, *limits)
+        return analyses[key]
+
+    monkeypatch.setattr(report, "make_report", remembered)
+
+
+@pytest.mark.usefixtures("analysed_once")
 @pytest.mark.parametrize("section", [*(f"--{name}" for name in SECTIONS), "--episodes=3", "--what-if", ""])
 def test_reports(section: str, columns: int, recordings: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     for path in recordings:
