@@ -79,9 +79,9 @@ def test_why_ends(live: Path, stuck: Callable[[str], Workload], way: str) -> Non
     # It has looked: a step in /proc and one of futexes were made.
     assert re.search(r"^STEPS.*", out, re.MULTILINE | re.DOTALL), out
     assert {"futex", "sleeps"} <= set(re.findall(r"step \d+, (\w+)", out)), out
-    # What was not read may be a lock.
+    # What was not read may be a lock.  The time may be over before a read is given up: its stacks have no names then.
     assert "SURE     high" not in out, out
-    assert "what the threads of those processes wait for: " in out, out
+    assert re.search("what the threads of those processes wait for: |which futex is a lock that nobody releases: ", out)
 
 
 def test_experiment_ends(live: Path, stuck: Callable[[str], Workload], two_cpus: None) -> None:
