@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from lockline.analysis import java_monitors
-from lockline.analysis.futex_waits import LOCK, Futexes, FutexWaits
+from lockline.analysis.futex_waits import LOCK, Futexes, FutexStack, FutexWaits
+from lockline.analysis.java_locks import object_class
 from lockline.analysis.java_monitors import Monitor, class_of, monitors_of
 from lockline.analysis.model import Figures
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import MONITOR, lock_called
+from lockline.analysis.user_evidence import JAVA_LOCK, MONITOR, lock_called
 from lockline.base.text import Style
 from lockline.recording.reader import open_recording
+from lockline.recording.rows import Frame
 from lockline.recording.user_rows import Futex, FutexTotal
 from lockline.render.screen_locks import user_lock_name
 from lockline.render.signals import futexes
@@ -130,3 +132,71 @@ def test_the_row_and_its_details() -> None:
     words = " ".join(text.split())
     assert "80.0% of those seen waiting, at 40 looks: for the monitor of class shop.Ledger (0x1000)" in words
     assert 'thread "clerk" owned it at 75.0% of them' in words
+
+
+PARK = ("__futex_abstimed_wait_common", "Parker::park", "Unsafe_Park", "jdk.internal.misc.Unsafe.park")
+SUPPORT = "void java.util.concurrent.locks.LockSupport.park(java.lang.Object)"
+QUEUED = "java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire"
+
+
+def stack(samples: int, *symbols: str) -> FutexStack:
+    frames = tuple(Frame(0, name, 0, "") for name in (*PARK, *symbols, "shop.Till.pay"))
+    return FutexStack("waiter", samples, samples, samples * MS, frames)
+
+
+@pytest.mark.parametrize(
+    ("stacks", "class_name"),
+    [
+        ([stack(9, SUPPORT, QUEUED, "java.util.concurrent.Semaphore.acquire")], "Semaphore"),
+        ([stack(9, SUPPORT, QUEUED, "java.util.concurrent.locks.ReentrantLock$Sync.lock")], "ReentrantLock"),
+        (
+            [stack(9, SUPPORT, "java.util.concurrent.locks.ReentrantReadWriteLock$WriteLock.lock")],
+            "ReentrantReadWriteLock",
+        ),
+        # A lock of the program's own making, of the package's parts.
+        ([stack(9, SUPPORT, QUEUED)], ""),
+        ([stack(9, SUPPORT, QUEUED, "shop.Latch.take", "java.util.concurrent.ThreadPoolExecutor.runWorker")], ""),
+        # Two that none stands out of; one that does; stacks without names do not vote.
+        (
+            [
+                stack(5, SUPPORT, "java.util.concurrent.Semaphore.acquire"),
+                stack(5, SUPPORT, "java.util.concurrent.locks.StampedLock.readLock"),
+            ],
+            "",
+        ),
+        (
+            [
+                stack(9, SUPPORT, "java.util.concurrent.Semaphore.acquire"),
+                stack(1, SUPPORT, "java.util.concurrent.locks.StampedLock.readLock"),
+                stack(30),
+            ],
+            "Semaphore",
+        ),
+        ([], ""),
+    ],
+)
+def test_which_class_of_java_util_concurrent(stacks: list[FutexStack], class_name: str) -> None:
+    futex = replace(contended(), make=JAVA_LOCK, stacks=tuple(stacks))
+    assert object_class(futex) == class_name
+    assert user_lock_name(futex) == (class_name or "java.util.concurrent lock")
+
+
+@pytest.mark.parametrize(
+    ("method", "title", "remedy"),
+    [
+        ("java.util.concurrent.Semaphore.acquire", "a Semaphore of java.util.concurrent", "hold a permit"),
+        ("java.util.concurrent.Exchanger.exchange", "an Exchanger of java.util.concurrent", "do less between lock()"),
+        (QUEUED, "a lock of java.util.concurrent", "do less between lock()"),
+    ],
+)
+def test_the_finding_names_the_class_of_java_util_concurrent(
+    tmp_path: Path, method: str, title: str, remedy: str
+) -> None:
+    path = builder_at(tmp_path / "quiet").finish()
+    with open_recording(path) as recording:
+        quiet = make_report(recording, Selection(), 10)
+    futex = replace(contended(), make=JAVA_LOCK, stacks=(stack(9, SUPPORT, method),))
+    (finding,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    text = told(finding)
+    assert text.title == f"Threads of java (7) wait for {title}, in shop.Till.pay()"
+    assert text.next[0].startswith(remedy)

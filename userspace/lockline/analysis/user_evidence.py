@@ -180,10 +180,12 @@ _CALLED_ON_HEAP = {
 def lock_called(futex: user_rows.Futex, make: str, class_name: str = "") -> UserLock:
     """What a lock is called: by its make where that tells more than an address on a heap, else as the word is.
 
-    class_name: of a Java monitor's object, if it is known.
+    class_name: of a Java monitor's object, or of java.util.concurrent, if it is known.
     """
     if make == MONITOR and class_name:
         return UserLock(f"the monitor of class {class_name}", "")
+    if make == JAVA_LOCK and class_name:
+        return UserLock(f"{'an' if class_name[0] in 'AEIOU' else 'a'} {class_name} of java.util.concurrent", "")
     name = _CALLED.get(make, "") or futex.name or _CALLED_ON_HEAP.get(make, "")
     return UserLock(name, "" if name else futex.object)
 

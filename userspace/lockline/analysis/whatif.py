@@ -18,7 +18,7 @@ from math import sqrt
 from lockline.analysis.answer import NEGLIGIBLE_SHARE
 from lockline.analysis.findings import Lock, Subject
 from lockline.analysis.futex_waits import LOCK
-from lockline.analysis.java_monitors import class_of
+from lockline.analysis.java_locks import object_class
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.user_evidence import GIL, RUBY_GVL, lock_called
 
@@ -139,7 +139,7 @@ def _of_programs(report: Report) -> list[Bound]:
         waiters = report.window.share(futex.figures.wait_ns) or 0.0
         if waiters < NEGLIGIBLE_SHARE:
             continue
-        subject = lock_called(futex.futex, futex.make, class_of(futex.monitors))
+        subject = lock_called(futex.futex, futex.make, object_class(futex))
         threads, waits = futex.total.waiters, futex.figures.waits
         if waits < ENOUGH_WAITS or waits < WAITS_EACH * threads or threads < 2:
             why = "there were too few waits for it" if waits < ENOUGH_WAITS else "lockline sees no loop"

@@ -9,7 +9,8 @@ from lockline.analysis.answer import is_spinning, make_answer, user_waiting
 from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
 from lockline.analysis.futex_waits import LOCK, PARKED, UNCLEAR, FutexWaits
-from lockline.analysis.java_monitors import class_of, told
+from lockline.analysis.java_locks import object_class
+from lockline.analysis.java_monitors import told
 from lockline.analysis.model import LockWaits, OutlierWait, Report
 from lockline.analysis.stolen import by_host
 from lockline.analysis.user_evidence import (
@@ -190,7 +191,7 @@ def _holdings(report: Report) -> tuple[Holding, ...]:
 
 
 def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
-    called = lock_called(futex.futex, futex.make, class_of(futex.monitors))
+    called = lock_called(futex.futex, futex.make, object_class(futex))
     owners = Counter[int]()
     for task in futex.tasks:
         if task.role == "owner" and task.tgid > 0:

@@ -55,6 +55,7 @@ SENTENCES: Mapping[str, str] = {
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex[, in {where}]",
     "hot-go-rwmutex": "Goroutines of {process} wait for a sync.RWMutex[, in {where}]",
     "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent[, in {where}]",
+    "hot-java-lock-of": "Threads of {process} wait for {lock:short}[, in {where}]",
     "hot-row-lock": "Threads of {process} wait for rows that other transactions have locked[, in {where}]",
     "hot-monitor-of": (
         "Threads of {process} wait for the monitor of class {class_name}[, owned by thread {owner}][, in {where}]"
@@ -315,6 +316,13 @@ REMEDIES: Mapping[str, str] = {
     "java-narrow-lock": (
         "do less between lock() and unlock(); split the lock by key, or use a concurrent collection, StampedLock or"
         " LongAdder"
+    ),
+    "java-more-permits": (
+        "hold a permit for less time; more permits let more threads in, if what they guard can serve more at once"
+    ),
+    "java-shorten-rwlock": (
+        "do less between writeLock().lock() and unlock(); StampedLock can read without taking a lock, and a"
+        " ConcurrentHashMap locks its parts"
     ),
     "java-narrow-monitor": (
         "make the synchronized part shorter, and split it: an object to lock for each part of the data, or a"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from lockline.analysis.answer import NEGLIGIBLE_USER_SHARE
 from lockline.analysis.findings import Fact, Function, Process, Remedy, Task, Text, fact, part, remedy
 from lockline.analysis.futex_waits import FutexWaits
+from lockline.analysis.java_locks import method_of
 from lockline.analysis.model import Holder, LockWaits, Report
 from lockline.base.c_library import FUTEX_CALLERS
 from lockline.recording.rows import Frame
@@ -269,7 +270,7 @@ _NO_RELEASES = (
 )
 
 
-# Of Java's own library: the names of compiled methods have the type that they return before that of the class.
+# Of Java's own library.
 _JAVA_OWN = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
 # Code that HotSpot makes for itself (share/c1/c1_Runtime1.cpp).
 _JAVA_STUB = " Runtime1 stub"
@@ -277,10 +278,9 @@ _JAVA_STUB = " Runtime1 stub"
 
 def _is_own(name: str) -> bool:
     """Whether a function is the program's, and not one of the C library or of a run time."""
-    method = name.partition("(")[0].rpartition(" ")[2]
     if not name or name.startswith(_NO_RELEASES) or name.endswith(_JAVA_STUB):
         return False
-    return not method.startswith(_JAVA_OWN)
+    return not method_of(name).startswith(_JAVA_OWN)
 
 
 def _own_function(futexes: Iterable[FutexWaits], role: str) -> str:

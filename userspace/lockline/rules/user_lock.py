@@ -31,8 +31,9 @@ from lockline.analysis.findings import (
     remedy,
 )
 from lockline.analysis.futex_waits import LOCK, PAGE_FAULT, FutexWaits, HolderLook
+from lockline.analysis.java_locks import object_class
 from lockline.analysis.java_monitors import ENOUGH_LOOKS as ENOUGH_AT_MONITORS
-from lockline.analysis.java_monitors import class_of, heaviest, owner_of
+from lockline.analysis.java_monitors import heaviest, owner_of
 from lockline.analysis.library_locks import LibraryLock, library_lock
 from lockline.analysis.model import Report
 from lockline.analysis.pthreads import PHASE_WORD
@@ -177,8 +178,17 @@ def _monitors_seen(futex: FutexWaits) -> list[Fact]:
     ]
 
 
-def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple[Remedy, ...]:
-    """What to do, in the language's terms."""
+def _of_java_lock(class_name: str) -> tuple[Remedy, ...]:
+    """What to do about a lock of java.util.concurrent."""
+    if class_name == "Semaphore":
+        return remedy("java-more-permits"), remedy("java-lock-events")
+    if class_name == "ReentrantReadWriteLock":
+        return remedy("java-shorten-rwlock"), remedy("java-lock-events")
+    return remedy("java-narrow-lock"), remedy("java-lock-events")
+
+
+def _remedies(make: str, process: Process, released: str, stacks: bool, class_name: str) -> tuple[Remedy, ...]:
+    """What to do, in the language's terms.  class_name: of a Java object that is locked, if it is known."""
     if make == GIL:
         return remedy("python-processes"), remedy("python-release-gil")
     if make == RUBY_GVL:
@@ -192,7 +202,7 @@ def _remedies(make: str, process: Process, released: str, stacks: bool) -> tuple
     if make == NET_LOCK:
         return remedy("do-less-with-it-held"), remedy("net-contention-events")
     if make == JAVA_LOCK:
-        return remedy("java-narrow-lock"), remedy("java-lock-events")
+        return _of_java_lock(class_name)
     if make == GO_MUTEX:
         return remedy("go-narrow-mutex"), remedy("go-mutex-profile")
     if make == GO_RWMUTEX:
@@ -277,6 +287,8 @@ def _claim(
         )
     if futex.behind_readers:
         return fact("writers-behind-readers", process=process, lock=lock, where=Function(where) if where else None)
+    if futex.make == JAVA_LOCK and lock.name:
+        return fact("hot-java-lock-of", process=process, lock=lock, where=Function(where) if where else None)
     claim = _CLAIMS.get(futex.make, "user-lock")
     return fact(claim, process=process, lock=lock, where=Function(where) if where else None)
 
@@ -347,7 +359,7 @@ def find(report: Report) -> list[Finding]:
             or _wants_a_cpu(report, futex)
         ):
             continue
-        called = class_of(futex.monitors)
+        called = object_class(futex)
         lock = lock_called(futex.futex, futex.make, called) if called else UserLock(futex.futex.name, "")
         p99 = futex.figures.percentile(0.99)
         evidence = [fact("nature", why=Text(futex.why))]
@@ -403,6 +415,7 @@ def find(report: Report) -> list[Finding]:
                         Process("", futex.futex.tgid),
                         released,
                         any(len(stack.frames) > 1 for stack in futex.stacks),
+                        called,
                     )
                 ),
                 impact=Impact(futex.to_blame_ns),

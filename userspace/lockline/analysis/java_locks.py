@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which class of java.util.concurrent threads wait for: a Semaphore, a ReentrantLock, a read-write lock.
+
+All of them park a thread in the same function, Unsafe.park(), and the program calls their methods: the class is that of
+the outermost of these methods on a stack.  LockSupport alone is a lock that the program makes itself.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from lockline.analysis.futex_waits import FutexWaits
+from lockline.analysis.java_monitors import class_of
+from lockline.analysis.user_evidence import JAVA_LOCK, MOST
+
+_PACKAGE = "java.util.concurrent."
+# What these classes are made of: a program that calls them makes a lock of its own.
+_PARTS = ("LockSupport", "AbstractQueuedSynchronizer", "AbstractQueuedLongSynchronizer")
+
+
+def method_of(symbol: str) -> str:
+    """A method's name without its type and parameters: compiled ones have the type that they return before it."""
+    return symbol.partition("(")[0].rpartition(" ")[2]
+
+
+def _class_in(symbols: Iterable[str]) -> str:
+    """The class of the outermost method of the package, of those that follow each other from the wait on."""
+    found = ""
+    for symbol in symbols:
+        method = method_of(symbol)
+        if method.startswith(_PACKAGE):
+            found = method
+        elif found:
+            break
+    name = found.removeprefix(_PACKAGE).removeprefix("locks.").partition(".")[0].partition("$")[0]
+    return "" if name in _PARTS else name
+
+
+def _lock_class(futex: FutexWaits) -> str:
+    """The class that most of the sampled waits with names are in; '' if none is known, or none stands out."""
+    votes: Counter[str] = Counter()
+    for stack in futex.stacks:
+        if stack.role == "waiter":
+            votes[_class_in(frame.symbol for frame in stack.frames)] += stack.samples
+    del votes[""]
+    every = sum(votes.values())
+    return next((name for name, samples in votes.most_common(1) if samples >= MOST * every), "")
+
+
+def object_class(futex: FutexWaits) -> str:
+    """The class of a lock of Java: of the object whose monitor it is, or of java.util.concurrent; '': not known."""
+    return _lock_class(futex) if futex.make == JAVA_LOCK else class_of(futex.monitors)
