@@ -31,6 +31,7 @@ from lockline.recording.reader import open_recording
 from lockline.recording.rows import Frame
 from lockline.recording.user_rows import Futex, FutexTotal
 from lockline.render.screen import answer_words
+from lockline.render.signals import futexes
 from lockline.rules import find_all
 from lockline.rules.report import make_report
 from recording_generator import RecordingBuilder
@@ -220,6 +221,16 @@ def test_a_lock_whose_holder_waits_for_another_one(quiet: Report) -> None:
     assert "at 85.7% of 35 looks its holder waited for stock" in pointed.evidence
     assert pointed.next[0].startswith("shorten what is done with stock held")
     assert led.wait_ns + pointed.wait_ns == 890 * MS
+
+
+def test_where_the_holder_sleeps() -> None:
+    """Two words that it waits at are two lines, and each has its word: no line stands there twice."""
+    looks = (HolderLook("S", "futex", "futex_do_wait", 6, 0x1148), HolderLook("S", "futex", "futex_do_wait", 3, 0x114C))
+    mutex = of_program(2, LOCK, 800 * MS, holders=(*looks, HolderLook("R", "", "", 1)))
+    text = " ".join(" ".join(futexes(Futexes((mutex,), ()), Style())).split())
+    slept = "60.0% sleeps in futex() (futex_do_wait), at 0x1148; 30.0% sleeps in futex() (futex_do_wait), at 0x114c; "
+    assert slept in text
+    assert "10.0% runs, or wants to" in text
 
 
 def test_a_lock_of_the_c_library(quiet: Report) -> None:

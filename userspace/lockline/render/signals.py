@@ -80,7 +80,8 @@ def _own_frames(frames: Sequence[rows.Frame]) -> Sequence[rows.Frame]:
 
 def _asleep(look: HolderLook, style: Style) -> str:
     call = {"": "", PAGE_FAULT: " in a page fault"}.get(look.call, f" in {clean(look.call, style)}()")
-    return "sleeps" + call + (f" ({clean(look.function, style)})" if look.function else "")
+    function = f" ({clean(look.function, style)})" if look.function else ""
+    return f"sleeps{call}{function}" + (f", at {look.behind:#x}" if look.behind else "")
 
 
 def _futex_details(futex: FutexWaits, style: Style) -> list[str]:
