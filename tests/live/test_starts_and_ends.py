@@ -68,6 +68,14 @@ def test_ends_when_it_has_cost_enough(live: Path, recording: Path) -> None:
     assert begun(recording) > 0
 
 
+def test_the_kernels_types_are_parsed_once(live: Path, recording: Path) -> None:
+    """By the collector, which says nothing of it; libbpf would say that it parses a copy of its own."""
+    status, messages = record(live, recording, "-v", "-v", "--", "true")
+    assert status == 0
+    assert "libbpf: prog 'contention_begin': relo #" in messages
+    assert messages.count("loading kernel BTF") == 0
+
+
 def test_link_is_refused(live: Path, recording: Path) -> None:
     target = recording.with_name("target.lockline")
     assert record(live, target, "--", "true")[0] == 0

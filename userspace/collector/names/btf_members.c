@@ -179,6 +179,11 @@ size_t types_bytes(const struct types *types)
 	       (types->slot_mask + 1) * sizeof(*types->slots);
 }
 
+const struct btf *types_btf(const struct types *types)
+{
+	return types->btf;
+}
+
 static __u32 find(const struct types *types, const char *name, __u32 kinds)
 {
 	for (__u32 slot = hash_name(name) & types->slot_mask; types->slots[slot];
@@ -205,6 +210,19 @@ __u32 types_function(const struct types *types, const char *name)
 __u32 types_of_kind(const struct types *types, const char *name, unsigned int kind)
 {
 	return find(types, name, 1u << kind);
+}
+
+void types_each_of_name(const struct types *types, const char *name, void (*visit)(__u32 type, void *data), void *data)
+{
+	for (__u32 slot = hash_name(name) & types->slot_mask; types->slots[slot];
+	     slot = (slot + 1) & types->slot_mask) {
+		__u32 id = types->slots[slot];
+		const struct btf_type *type = btf__type_by_id(types->btf, id);
+
+		if ((btf_is_composite(type) || btf_is_any_enum(type) || btf_is_typedef(type)) &&
+		    !strcmp(btf__name_by_offset(types->btf, type->name_off), name))
+			visit(id, data);
+	}
 }
 
 static const struct btf_type *percpu_variable(const struct types *types, const struct btf_var_secinfo *info)

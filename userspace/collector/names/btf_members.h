@@ -20,11 +20,14 @@ int types_open_btf(struct types **out, struct btf *btf); /* takes btf over, on s
 int types_open_module(struct types **out, const struct types *kernel, const char *module);
 void types_close(struct types *types);
 size_t types_bytes(const struct types *types);
+const struct btf *types_btf(const struct types *types);
 
 __u32 types_struct(const struct types *types, const char *name); /* struct or union */
 __u32 types_function(const struct types *types, const char *name);
 /* A type of a name of its own of this kind (BTF_KIND_TYPEDEF...). */
 __u32 types_of_kind(const struct types *types, const char *name, unsigned int kind);
+/* Calls visit with each structure, union, enum and typedef of that name. */
+void types_each_of_name(const struct types *types, const char *name, void (*visit)(__u32 type, void *data), void *data);
 /* The per-CPU variable whose image holds offset, in the static per-CPU area. */
 __u32 types_percpu_variable(const struct types *types, __u32 offset, const char **name, __u32 *offset_in_variable);
 /* Offset and size of a per-CPU variable; false if it is not there. */

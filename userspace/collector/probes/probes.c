@@ -3,7 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -11,6 +13,7 @@
 #include "base/clock.h"
 #include "lockline.skel.h"
 #include "cli/message.h"
+#include "names/core_types.h"
 #include "probes/kprobe_misses.h"
 #include "probes/probes.h"
 #include "probes/sampling.h"
@@ -206,17 +209,28 @@ static int share(struct probes *probes, const struct ground *ground)
 }
 
 /*
- * A type that vmlinux lacks is looked for in the modules' BTF, which wants CAP_SYS_ADMIN.
- * Without it the path of vmlinux's BTF, given as if it were another, keeps libbpf from that.
+ * core: a file for the types that the programs are fitted to, which is filled before they are loaded; -1: none, and
+ * libbpf takes the kernel's.  A type that vmlinux lacks it then looks for in the modules' BTF, which wants
+ * CAP_SYS_ADMIN.  Without it the path of vmlinux's BTF, given as if it were another, keeps libbpf from that.
  */
-static struct lockline_bpf *open_programs(void)
+static struct lockline_bpf *open_programs(int core)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, options);
+	char path[64];
 	__u32 id;
 
-	if (bpf_btf_get_next_id(0, &id) == -EPERM)
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", core);
+	if (core >= 0)
+		options.btf_custom_path = path;
+	else if (bpf_btf_get_next_id(0, &id) == -EPERM)
 		options.btf_custom_path = "/sys/kernel/btf/vmlinux";
 	return lockline_bpf__open_opts(&options);
+}
+
+static void close_types(int core)
+{
+	if (core >= 0)
+		close(core);
 }
 
 int probes_load(const struct ground *ground, const struct subsystem *const *subsystems, int count,
@@ -226,14 +240,15 @@ int probes_load(const struct ground *ground, const struct subsystem *const *subs
 	struct choice choices[PROBE_PROGRAMS];
 	struct probes *probes = ground->probes;
 	struct lockline_bpf *bpf;
-	int choice_count, err;
+	int choice_count, err, core = memfd_create("types", MFD_CLOEXEC);
 
 	verbose_level = options->verbose;
 	libbpf_set_print(print_libbpf);
 	*probes = (struct probes){0};
-	probes->bpf = bpf = open_programs();
+	probes->bpf = bpf = open_programs(core);
 	if (!bpf) {
 		err = -errno;
+		close_types(core);
 		message("cannot open the BPF object: %s", strerror(-err));
 		return err;
 	}
@@ -244,7 +259,10 @@ int probes_load(const struct ground *ground, const struct subsystem *const *subs
 	bpf->rodata->cgroup_v1_subsys = hierarchy;
 	choice_count = choose(bpf, ground, subsystems, count, choices);
 	err = configure(bpf, ground, subsystems, count, choices, choice_count);
+	if (core >= 0)
+		err = err ?: core_types_write(ground->types, bpf_object__btf(bpf->obj), core);
 	err = err ?: lockline_bpf__load(bpf);
+	close_types(core);
 	if (err)
 		tell_refusal(err);
 	err = err ?: share(probes, ground);

@@ -28,6 +28,7 @@ struct probes;
 struct recording;
 struct stacks;
 struct symbols;
+struct types;
 
 /* What a recording offers its subsystems; some add to it what those below them in the list need. */
 struct ground {
@@ -38,6 +39,7 @@ struct ground {
 	const struct lock_filter *lock_filter; /* -L and -S */
 	struct recording *recording;
 	const struct symbols *symbols;
+	const struct types *types;
 	struct lock_names *names;
 	struct cgroup_paths *cgroups;
 	struct containers *containers;

@@ -126,6 +126,7 @@ static int open_session(struct session *session)
 	}
 	session->ground.symbols = session->symbols;
 	err = plan_make(&session->plan, options, session->symbols, &session->types);
+	session->ground.types = session->types;
 	err = err ?: check_plan(session);
 	err = err ?: choose_cgroup(session);
 	err = err ?: lock_filter_make(&session->lock_filter, options, session->symbols);
