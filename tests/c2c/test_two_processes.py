@@ -17,6 +17,18 @@ from lockline.cli import c2c_lines
 from lockline.recording.reader import Recording, open_recording
 
 LINES = 75
+MANY = c2c_lines.MANY
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So few lines are many: the rules are the same."""
+    monkeypatch.setattr(c2c_lines, "MANY", LINES)
+
+
+def test_a_report_of_200_lines_is_of_one_process(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(c2c_lines, "MANY", MANY)
+    assert made(file, tmp_path, 2, monkeypatch, 200)[1] == []
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +43,9 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
-def made(file: Path, directory: Path, cpus: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[int]]:
+def made(
+    file: Path, directory: Path, cpus: int, monkeypatch: pytest.MonkeyPatch, top: int = LINES
+) -> tuple[list[str], list[int]]:
     """The JSON of the lines on so many CPUs, and the processes that were started."""
     children: list[int] = []
     fork = os.fork
@@ -44,7 +58,7 @@ def made(file: Path, directory: Path, cpus: int, monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as patched, open_recording(file) as recording:
         patched.setattr(os, "sched_getaffinity", lambda _: set(range(cpus)))
         patched.setattr(os, "fork", count)
-        _, lines, make = open_c2c_report(recording, LINES)
+        _, lines, make = open_c2c_report(recording, top)
         return list(c2c_lines.make_lines(recording, lines, make, False, directory)), children
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The lines of a long report as JSON, made by two processes.
 
-A line's rules and its JSON take a millisecond.  Python's threads would share one CPU, so that a child makes every other
-group of lines.
+A line's rules and its JSON take up to a millisecond.  Python's threads would share one CPU, so that a child makes
+every other group of lines.
 """
 
 import os
@@ -15,8 +15,8 @@ from lockline.render.documents import lines as document
 
 # Lines that one process makes before it is the other one's turn.
 GROUP = 8
-# To start a child takes as long as a few lines.
-MANY = 32
+# A child costs a tenth of a report's CPU time: pages of memory are copied, and codes and names are read once more.
+MANY = 300
 
 
 def _is_childs(number: int) -> bool:
