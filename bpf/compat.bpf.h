@@ -97,6 +97,17 @@ static __always_inline void publish_long(__u64 *word, __u64 value)
 /* Keeps the compiler from making one block of two, so that the verifier drops the one that this kernel never runs. */
 #define TOLD_APART asm volatile("r0 = 0" ::: "r0")
 
+/*
+ * A number of which the verifier knows nothing any more: it walks what follows once, not for each value that it may
+ * have.  by: any number that the verifier does not know.
+ */
+static __always_inline __u64 unknown(__u64 value, __u64 by)
+{
+	value ^= by;
+	barrier_var(value);
+	return value ^ by;
+}
+
 #define likely(condition)   __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 

@@ -23,6 +23,12 @@ struct ended_wait {
 	bool other_row;
 };
 
+/* 0 if the clock went back. */
+static __always_inline __u64 waited(__u64 begin_ns, __u64 now)
+{
+	return unknown(now > begin_ns ? now - begin_ns : 0, begin_ns);
+}
+
 static __always_inline void count(struct cpu_state *state, enum counter counter, __u64 n)
 {
 	__sync_fetch_and_add(&state->counters[counter], n);

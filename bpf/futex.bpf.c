@@ -63,6 +63,7 @@ static __noinline int begin_call(struct pt_regs *regs, long id)
 	struct futex_slot *slot;
 	bool compat = is_compat();
 
+	id = unknown(id, pid_tgid);
 	/* Filters first: of other processes no more is looked at. */
 	if (!waits || !state || !recorded(waits) || !is_futex_call(id, compat))
 		return 0;
@@ -162,6 +163,7 @@ VERIFIED_ONCE __u32 probe_futex_rows(__u32 cpu, __u32 tgid, __u64 address)
 		index += probe + 1;
 		if (index >= named)
 			index -= named;
+		index = unknown(index, key);
 	}
 	return named;
 }

@@ -219,7 +219,8 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 l
 	depth = sleep_depth(state, slot, lock, kind, slow_path);
 	if (depth < 0)
 		return 0;
-	wait = &slot->wait[depth & (SLEEP_DEPTH - 1)];
+	depth = unknown(depth, lock) & (SLEEP_DEPTH - 1);
+	wait = &slot->wait[depth];
 	wait->lock = lock;
 	wait->kind = kind;
 	wait->begin_cpu = bpf_get_smp_processor_id();
@@ -246,7 +247,7 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 	struct ended_wait ended = {
 		.lock = wait->lock,
 		.begin_ns = wait->begin_ns,
-		.wait_ns = now > wait->begin_ns ? now - wait->begin_ns : 0,
+		.wait_ns = waited(wait->begin_ns, now),
 		.kind = wait->kind & (KIND_COUNT - 1),
 		.cpu = cpu,
 		.begin_cpu = wait->begin_cpu,
@@ -382,6 +383,7 @@ static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 loc
 		count(state, COUNT_ORPHANED, depth);
 		depth = 0;
 	}
+	depth = unknown(depth, lock) & (SLEEP_DEPTH - 1);
 	/* Not before: an end whose begin was filtered out reads no clock. */
 	record_sleep(ctx, state, cpu, &slot->wait[depth], index * SLEEP_DEPTH + depth, result, clock_now(state));
 	slot->depth = depth;

@@ -73,29 +73,16 @@ static __always_inline bool in_spin_text(__u64 address)
 	return in_text(address, spin_text[0], spin_text_size[0]) || in_text(address, spin_text[1], spin_text_size[1]);
 }
 
-static __noinline int mentions_resilient(const void *stack)
-{
-	__u64 words[STACK_WORDS];
-
-	if (bpf_probe_read_kernel(words, sizeof(words), stack))
-		return 1;
-	for (int i = 0; i < STACK_WORDS; i++)
-		if (in_resilient_text(words[i]))
-			return 1;
-	return 0;
-}
-
+/* Both are in search.bpf.h, where the verifier walks their loops once; stack: an address. */
+int mentions_resilient(__u64 stack);
 /* Where the stack has the return address in an ordinary slow path: there it has every caller's, until frames change. */
-static __noinline int find_caller_word(const void *stack)
-{
-	__u64 words[STACK_WORDS];
+int find_caller_word(__u64 stack);
 
-	if (bpf_probe_read_kernel(words, sizeof(words), stack))
-		return 0;
-	for (int i = 0; i < STACK_WORDS; i++)
-		if (in_spin_text(words[i]))
-			return i + 1;
-	return 0;
+/* By way of memory, as a number. */
+static __always_inline __u64 stack_address(void *ctx, struct cpu_state *state)
+{
+	*(volatile __u64 *)&state->scratch = (__u64)ctx;
+	return *(volatile __u64 *)&state->scratch;
 }
 
 /*
@@ -106,9 +93,7 @@ static __always_inline bool called_by_ordinary(void *ctx, struct cpu_state *stat
 {
 	if (!state->caller_word)
 		return false;
-	/* By way of memory, as a number. */
-	*(volatile __u64 *)&state->scratch = (__u64)ctx;
-	return in_spin_text(kernel_word(*(volatile __u64 *)&state->scratch + (state->caller_word - 1) * sizeof(__u64)));
+	return in_spin_text(kernel_word(stack_address(ctx, state) + (state->caller_word - 1) * sizeof(__u64)));
 }
 
 /*
@@ -117,13 +102,16 @@ static __always_inline bool called_by_ordinary(void *ctx, struct cpu_state *stat
  */
 static __always_inline bool stack_mentions_resilient(void *ctx, struct cpu_state *state)
 {
+	__u64 stack;
+
 	if (called_by_ordinary(ctx, state))
 		return false;
+	stack = stack_address(ctx, state);
 	for (int i = 0; i < STACK_READS; i++)
-		if (mentions_resilient(ctx + i * STACK_WORDS * sizeof(__u64)))
+		if (mentions_resilient(stack + i * STACK_WORDS * sizeof(__u64)))
 			return true;
 	if (spin_text_size[0] || spin_text_size[1])
-		state->caller_word = find_caller_word(ctx);
+		state->caller_word = find_caller_word(stack);
 	return false;
 }
 
@@ -236,7 +224,7 @@ static __noinline int begin_spinning(void *ctx, struct cpu_state *state, __u64 l
 
 	if (!ctx || !state)
 		return 0;
-	depth = (state->spin_depth ? live_depth(state, lock) : 0) & (SPIN_DEPTH - 1);
+	depth = unknown(state->spin_depth ? live_depth(state, lock) : 0, lock) & (SPIN_DEPTH - 1);
 	slot = &state->spin[depth];
 	row = find_row(state, lock, kind, &row_index, false);
 	if (!row)
@@ -361,7 +349,7 @@ static __always_inline bool end_any_spinning(void *ctx, struct cpu_state *state,
 
 		if (below < 0)
 			return false;
-		depth = below & (SPIN_DEPTH - 1);
+		depth = unknown(below, lock) & (SPIN_DEPTH - 1);
 	}
 	slot = &state->spin[depth];
 	/* The tracepoint's end inside a slow path: the probe around it has the later one. */
@@ -371,7 +359,7 @@ static __always_inline bool end_any_spinning(void *ctx, struct cpu_state *state,
 		return false;
 	now = clock_now(state);
 	row = row_at(slot->row);
-	wait.wait_ns = now > slot->begin_ns ? now - slot->begin_ns : 0;
+	wait.wait_ns = waited(slot->begin_ns, now);
 	if (wait.wait_ns >= state->threshold_ns && slot->task != current_address(state)) {
 		/* A lost end left the slot; whoever ends the same lock here now did not begin then. */
 		count(state, COUNT_ORPHANED, 1);

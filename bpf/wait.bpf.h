@@ -91,7 +91,7 @@ static __noinline int begin_spinning_wait(void *ctx, struct cpu_state *state, __
 		return 0;
 	}
 	if (resilient_text && kind == KIND_SPINLOCK)
-		kind = spinlock_kind(ctx, state, lock) & (KIND_COUNT - 1);
+		kind = unknown(spinlock_kind(ctx, state, lock), lock) & (KIND_COUNT - 1);
 	if (kind_recorded(kind))
 		begin_spinning(ctx, state, lock, kind, 0);
 	else
@@ -172,7 +172,7 @@ uncommon:
 		goto plain;
 not_plain:
 	if (!(flags & SPIN_SLOW_PATH)) {
-		begin_spinning_wait(ctx, state, lock, kind);
+		begin_spinning_wait(ctx, state, lock, unknown(kind, lock));
 		goto seen;
 	}
 	if (!kind_recorded(kind))
@@ -213,6 +213,7 @@ uncommon:
 	if (is_plain(state, kind))
 		goto plain;
 not_plain:
+	kind = unknown(kind, lock) & (KIND_COUNT - 1);
 	begin_sleeping(ctx, state, lock, kind, false);
 	goto seen;
 }

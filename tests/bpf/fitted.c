@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * fitted: a line for each of the product's programs: its name, and the kernel's hash of its code as fitted to the
- * kernel's own BTF and to the few types of core_types.h.  Not those of functions, which not every kernel has.
+ * fitted: a line for each of the product's programs: its name, how many instructions the verifier walked, and the
+ * kernel's hash of its code as fitted to the kernel's own BTF and to the few types of core_types.h.  Not those of
+ * functions, which not every kernel has.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,12 +51,19 @@ static struct lockline_bpf *load(const struct types *types, int core)
 	return lockline_bpf__load(bpf) ? NULL : bpf;
 }
 
-static void print_hash(const struct bpf_program *program)
+static struct bpf_prog_info info_of(const struct bpf_program *program)
 {
 	struct bpf_prog_info info = {};
 	__u32 size = sizeof(info);
 
 	bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size);
+	return info;
+}
+
+static void print_hash(const struct bpf_program *program)
+{
+	struct bpf_prog_info info = info_of(program);
+
 	for (size_t i = 0; i < sizeof(info.tag); i++)
 		printf("%02x", info.tag[i]);
 }
@@ -80,7 +88,7 @@ int main(void)
 	bpf_object__for_each_program(one, by_all->obj)
 	{
 		if (bpf_program__autoload(one)) {
-			printf("%s ", bpf_program__name(one));
+			printf("%s %u ", bpf_program__name(one), info_of(one).verified_insns);
 			print_hash(one);
 			printf(" ");
 			print_hash(other);
