@@ -142,6 +142,57 @@ static void an_empty_file(void)
 	expect_number(symbols_open_file(&symbols, "/nonexistent"), -ENOENT);
 }
 
+/* A copy of the file may hold anything; each line is one still. */
+static void bytes_that_are_no_text(void)
+{
+	static const char text[] = "ffffffff81000000 T first\n\0\0\n"
+				   "ffffffff81000100 T second\n"
+				   "ffffffff81000200 T third\n"
+				   "ffffffff81000300 T fourth\n";
+	struct symbols *symbols = load(text, sizeof(text) - 1);
+
+	expect_symbol(symbols, 0xffffffff81000108, "second", 8, "");
+	expect_symbol(symbols, 0xffffffff81000308, "fourth", 8, "");
+	symbols_close(symbols);
+}
+
+#define LONG_NAME 300000
+
+static void lines_longer_than_one_read(void)
+{
+	static const char before[] = "ffffffff81000000 T first\nffffffff81000100 T ";
+	static const char behind[] = "\nffffffff81000200 T last\n";
+	size_t size = sizeof(before) - 1 + LONG_NAME + sizeof(behind) - 1;
+	char *text = malloc(size);
+	struct symbols *symbols;
+	struct symbol symbol;
+
+	memcpy(text, before, sizeof(before) - 1);
+	memset(text + sizeof(before) - 1, 'x', LONG_NAME);
+	memcpy(text + sizeof(before) - 1 + LONG_NAME, behind, sizeof(behind) - 1);
+	symbols = load(text, size);
+	expect_number(symbols_lookup(symbols, 0xffffffff81000108, &symbol), 0);
+	expect_number(strlen(symbol.name), LONG_NAME);
+	expect_symbol(symbols, 0xffffffff81000208, "last", 8, "");
+	symbols_close(symbols);
+	free(text);
+}
+
+/* As on arm64. */
+static void modules_below_the_kernel(void)
+{
+	struct symbols *symbols = load_text("ffff800080010000 T first\n"
+					    "ffff800080020000 t local\n"
+					    "ffff800080020000 T global\n"
+					    "ffff800079990000 t of_module\t[xfs]\n"
+					    "ffff800079980000 t before_it\t[xfs]\n");
+
+	expect_symbol(symbols, 0xffff800080020008, "global", 8, "");
+	expect_symbol(symbols, 0xffff800079990008, "of_module", 8, "xfs");
+	expect_symbol(symbols, 0xffff800079980008, "before_it", 8, "xfs");
+	symbols_close(symbols);
+}
+
 static void variables_with_kallsyms_all(void)
 {
 	char *text = NULL;
@@ -259,6 +310,9 @@ const struct test_case symbol_cases[] = {CASE(of_several_names_the_global_one),
 					 CASE(addresses_by_name),
 					 CASE(hidden_addresses),
 					 CASE(an_empty_file),
+					 CASE(bytes_that_are_no_text),
+					 CASE(lines_longer_than_one_read),
+					 CASE(modules_below_the_kernel),
 					 CASE(variables_with_kallsyms_all),
 					 CASE(variables_whose_type_says_text),
 					 CASE(functions_that_are_no_call_site),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The kernel's symbols.  The text of kallsyms is read into one buffer and
- * packed in place: names stay, addresses go to a sorted table of 16 bytes each.
+ * The kernel's symbols.  The text of kallsyms is packed as it is read: names go to one
+ * buffer, addresses to a sorted table of 16 bytes each.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,8 @@
 #include "names/lock_functions.h"
 #include "names/symbols.h"
 
-#define READ_STEP   (1u << 20)
+/* Many lines, and what is read is still in the processor's cache when it is parsed. */
+#define READ_BYTES  (64u << 10)
 #define MODULES_MAX 0xffff
 
 /* A module's last function has no successor to end it, nor has the image's last variable. */
@@ -35,14 +36,16 @@ struct entry {
 
 struct symbols {
 	char *text;
-	size_t text_size;
+	size_t text_size, text_capacity;
 	struct entry *entries;
-	size_t count;
-	__u32 *modules; /* offsets in text */
+	size_t count, capacity;
+	unsigned char *marks; /* mark_of() each entry's name */
+	__u32 *modules;       /* offsets in text */
 	size_t module_count;
 	size_t image_variables;
 	__u64 lock_text[2]; /* .spinlock.text; 0: unknown */
 	__u64 sched_text[2];
+	bool any_address;
 	bool hidden;
 };
 
@@ -104,53 +107,25 @@ static enum rank rank_name(const char *name, char type)
 	return type >= 'a' ? RANK_LOCAL : RANK_GLOBAL;
 }
 
-static int read_all(const char *path, char **out, size_t *out_size)
+/* Makes room for as much again until `wanted` elements fit. */
+static int reserve(void **memory, size_t *capacity, size_t wanted, size_t element)
 {
-	size_t size = 0, capacity = 8 * READ_STEP;
-	char *text = malloc(capacity), *larger;
-	ssize_t n;
-	int fd, err = 0;
+	size_t larger = *capacity ?: READ_BYTES;
+	void *moved;
 
-	if (!text)
+	if (wanted <= *capacity)
+		return 0;
+	while (larger < wanted)
+		larger *= 2;
+	moved = realloc(*memory, larger * element);
+	if (!moved)
 		return -ENOMEM;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		err = -errno;
-		goto out;
-	}
-	for (;;) {
-		if (capacity - size < READ_STEP) {
-			larger = realloc(text, capacity * 2);
-			if (!larger) {
-				err = -ENOMEM;
-				goto out;
-			}
-			text = larger;
-			capacity *= 2;
-		}
-		n = read(fd, text + size, READ_STEP - 1);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			err = -errno;
-			goto out;
-		}
-		if (!n)
-			break;
-		size += n;
-	}
-	text[size] = 0;
-	*out = text;
-	*out_size = size;
-out:
-	if (fd >= 0)
-		close(fd);
-	if (err)
-		free(text);
-	return err;
+	*memory = moved;
+	*capacity = larger;
+	return 0;
 }
 
-static char *parse_hex(char *p, __u64 *out)
+static const char *parse_hex(const char *p, __u64 *out)
 {
 	__u64 value = 0;
 
@@ -168,7 +143,18 @@ static char *parse_hex(char *p, __u64 *out)
 	return p;
 }
 
-static int module_index(struct symbols *symbols, const char *name, size_t length, char **write, __u16 *out)
+/* Where it begins in the text; there is room. */
+static __u32 add_text(struct symbols *symbols, const char *text, size_t length)
+{
+	__u32 begin = symbols->text_size;
+
+	memcpy(symbols->text + begin, text, length);
+	symbols->text[begin + length] = 0;
+	symbols->text_size += length + 1;
+	return begin;
+}
+
+static int module_index(struct symbols *symbols, const char *name, size_t length, __u16 *out)
 {
 	__u32 *larger;
 	const char *known;
@@ -187,10 +173,7 @@ static int module_index(struct symbols *symbols, const char *name, size_t length
 			return -ENOMEM;
 		symbols->modules = larger;
 	}
-	memmove(*write, name, length);
-	(*write)[length] = 0;
-	symbols->modules[symbols->module_count++] = *write - symbols->text;
-	*write += length + 1;
+	symbols->modules[symbols->module_count++] = add_text(symbols, name, length);
 	*out = symbols->module_count;
 	return 0;
 }
@@ -206,55 +189,6 @@ static bool is_padding(const char *name)
 	return starts_with(name, "__pfx_") || starts_with(name, "__cfi_");
 }
 
-/* Packs the names to the front of the text while it reads; what it writes is always shorter than what it has read. */
-static int parse(struct symbols *symbols, size_t lines)
-{
-	char *read = symbols->text, *end = symbols->text + symbols->text_size, *write = read;
-	bool any_address = false;
-	int err;
-
-	symbols->entries = malloc((lines + 1) * sizeof(*symbols->entries));
-	if (!symbols->entries)
-		return -ENOMEM;
-	while (read < end) {
-		struct entry *entry = &symbols->entries[symbols->count];
-		char *line_end = memchr(read, '\n', end - read), *name, *name_end, *module;
-		__u64 address;
-
-		if (!line_end)
-			line_end = end;
-		name = parse_hex(read, &address);
-		if (name == read || line_end - name < 4 || name[0] != ' ' || name[2] != ' ' ||
-		    !type_is_known(name[1]) || is_padding(name + 3)) {
-			read = line_end + 1;
-			continue;
-		}
-		*entry = (struct entry){.address = address, .type = name[1], .name = write - symbols->text};
-		name += 3;
-		name_end = memchr(name, '\t', line_end - name);
-		module = name_end;
-		if (!name_end)
-			name_end = line_end;
-		memmove(write, name, name_end - name);
-		write += name_end - name;
-		*write++ = 0;
-		if (module && line_end - module > 3 && module[1] == '[' && line_end[-1] == ']') {
-			err = module_index(symbols, module + 2, line_end - module - 3, &write, &entry->module);
-			if (err)
-				return err;
-		}
-		entry->rank = rank_name(symbols->text + entry->name, entry->type);
-		any_address |= address != 0;
-		if (!entry->module && !is_text(entry->type))
-			symbols->image_variables++;
-		symbols->count++;
-		read = line_end + 1;
-	}
-	symbols->hidden = symbols->count && !any_address;
-	symbols->text_size = write - symbols->text;
-	return 0;
-}
-
 static int compare_entries(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -266,12 +200,140 @@ static int compare_entries(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-static bool is_sorted(const struct symbols *symbols)
+/* Adds an entry; the kernel's own come by address, but those of one address in any order. */
+static void add_entry(struct symbols *symbols, const struct entry *entry)
 {
-	for (size_t i = 1; i < symbols->count; i++)
-		if (compare_entries(&symbols->entries[i - 1], &symbols->entries[i]) > 0)
-			return false;
-	return true;
+	struct entry *place = &symbols->entries[symbols->count++];
+
+	for (; place > symbols->entries && place[-1].address == entry->address; place--) {
+		if (compare_entries(&place[-1], entry) <= 0)
+			break;
+		place[0] = place[-1];
+	}
+	*place = *entry;
+}
+
+static int add_line(struct symbols *symbols, const char *line, const char *end)
+{
+	const char *name, *name_end, *module;
+	struct entry entry = {};
+	int err;
+
+	name = parse_hex(line, &entry.address);
+	if (name == line || end - name < 4 || name[0] != ' ' || name[2] != ' ' || !type_is_known(name[1]) ||
+	    is_padding(name + 3))
+		return 0;
+	err = reserve((void **)&symbols->entries, &symbols->capacity, symbols->count + 1, sizeof(*symbols->entries));
+	err = err ?: reserve((void **)&symbols->text, &symbols->text_capacity, symbols->text_size + (end - line), 1);
+	if (err)
+		return err;
+	entry.type = name[1];
+	name += 3;
+	module = memchr(name, '\t', end - name);
+	name_end = module ?: end;
+	entry.name = add_text(symbols, name, name_end - name);
+	if (module && end - module > 3 && module[1] == '[' && end[-1] == ']') {
+		err = module_index(symbols, module + 2, end - module - 3, &entry.module);
+		if (err)
+			return err;
+	}
+	entry.rank = rank_name(symbols->text + entry.name, entry.type);
+	symbols->any_address |= entry.address != 0;
+	if (!entry.module && !is_text(entry.type))
+		symbols->image_variables++;
+	add_entry(symbols, &entry);
+	return 0;
+}
+
+/* Adds the whole lines at the front of the buffer and moves what is left of it there. */
+static int add_lines(struct symbols *symbols, char *buffer, size_t *held)
+{
+	char *line = buffer, *end = buffer + *held, *line_end;
+	int err = 0;
+
+	while (!err && (line_end = memchr(line, '\n', end - line))) {
+		err = add_line(symbols, line, line_end);
+		line = line_end + 1;
+	}
+	*held = end - line;
+	memmove(buffer, line, *held);
+	return err;
+}
+
+/* The bytes that are read more are followed by a 0. */
+static int read_more(int fd, char *buffer, size_t capacity, size_t *held)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, buffer + *held, capacity - *held - 1);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	*held += n;
+	buffer[*held] = 0;
+	return n > 0;
+}
+
+static int read_lines(struct symbols *symbols, int fd)
+{
+	size_t capacity = 0, held = 0;
+	char *buffer = NULL;
+	int more;
+
+	do {
+		more = reserve((void **)&buffer, &capacity, held + 2, 1) ?: read_more(fd, buffer, capacity, &held);
+		if (more > 0)
+			more = add_lines(symbols, buffer, &held) ?: more;
+	} while (more > 0);
+	if (!more)
+		more = add_line(symbols, buffer, buffer + held);
+	free(buffer);
+	return more;
+}
+
+static int read_file(struct symbols *symbols, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+
+	if (fd < 0)
+		return -errno;
+	err = read_lines(symbols, fd);
+	close(fd);
+	return err;
+}
+
+/* The kernel's own come sorted; those of modules, behind them, do not. */
+static void sort_entries(struct symbols *symbols)
+{
+	struct entry *entries = symbols->entries;
+	size_t sorted = 1;
+
+	while (sorted < symbols->count && compare_entries(&entries[sorted - 1], &entries[sorted]) <= 0)
+		sorted++;
+	if (sorted >= symbols->count)
+		return;
+	qsort(entries + sorted, symbols->count - sorted, sizeof(*entries), compare_entries);
+	if (compare_entries(&entries[sorted - 1], &entries[sorted]) > 0)
+		qsort(entries, symbols->count, sizeof(*entries), compare_entries);
+}
+
+/* A byte that tells most names apart; they share their beginnings. */
+static unsigned char mark_of(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length ? length * 37 + name[length / 2] * 11 + name[length * 3 / 4] * 5 + name[length - 1] : 0;
+}
+
+static int mark_names(struct symbols *symbols)
+{
+	symbols->marks = malloc(symbols->count + 1);
+	if (!symbols->marks)
+		return -ENOMEM;
+	for (size_t i = 0; i < symbols->count; i++)
+		symbols->marks[i] = mark_of(symbols->text + symbols->entries[i].name);
+	return 0;
 }
 
 static void shrink(void **memory, size_t size)
@@ -318,23 +380,20 @@ static void mark_variables(struct symbols *symbols)
 int symbols_open_file(struct symbols **out, const char *path)
 {
 	struct symbols *symbols = calloc(1, sizeof(*symbols));
-	size_t lines = 0;
 	int err;
 
 	if (!symbols)
 		return -ENOMEM;
-	err = read_all(path, &symbols->text, &symbols->text_size);
+	err = read_file(symbols, path);
 	if (err)
 		goto out;
-	for (const char *p = symbols->text; (p = strchr(p, '\n')); p++)
-		lines++;
-	err = parse(symbols, lines);
-	if (err)
-		goto out;
+	symbols->hidden = symbols->count && !symbols->any_address;
 	shrink((void **)&symbols->text, symbols->text_size);
 	shrink((void **)&symbols->entries, symbols->count * sizeof(*symbols->entries));
-	if (!is_sorted(symbols))
-		qsort(symbols->entries, symbols->count, sizeof(*symbols->entries), compare_entries);
+	sort_entries(symbols);
+	err = mark_names(symbols);
+	if (err)
+		goto out;
 	find_sections(symbols);
 	mark_variables(symbols);
 	*out = symbols;
@@ -355,6 +414,7 @@ void symbols_close(struct symbols *symbols)
 		return;
 	free(symbols->text);
 	free(symbols->entries);
+	free(symbols->marks);
 	free(symbols->modules);
 	free(symbols);
 }
@@ -401,10 +461,13 @@ int symbols_lookup(const struct symbols *symbols, __u64 address, struct symbol *
 	return 0;
 }
 
+/* Looks at the bytes of marks alone until one fits. */
 int symbols_address(const struct symbols *symbols, const char *name, __u64 *out)
 {
-	for (size_t i = 0; i < symbols->count; i++) {
-		const struct entry *entry = &symbols->entries[i];
+	const unsigned char *end = symbols->marks + symbols->count, mark = mark_of(name);
+
+	for (const unsigned char *at = symbols->marks; (at = memchr(at, mark, end - at)); at++) {
+		const struct entry *entry = &symbols->entries[at - symbols->marks];
 
 		if (entry->module || strcmp(symbols->text + entry->name, name))
 			continue;
@@ -446,7 +509,7 @@ bool symbols_hidden(const struct symbols *symbols)
 
 size_t symbols_bytes(const struct symbols *symbols)
 {
-	return sizeof(*symbols) + symbols->text_size + symbols->count * sizeof(*symbols->entries) +
+	return sizeof(*symbols) + symbols->text_size + symbols->count * (sizeof(*symbols->entries) + 1) +
 	       symbols->module_count * sizeof(*symbols->modules);
 }
 
