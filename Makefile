@@ -164,12 +164,14 @@ workloads: tests/workloads
 
 # `make test` runs these.
 .PHONY: test-programs
-TEST_PROGRAMS := tests/workloads tests/bpf tests/names tests/unit tests/fuzz
+TEST_PROGRAMS := tests/workloads tests/bpf tests/names tests/unit
 test-programs: $(TEST_PROGRAMS)
 
-.PHONY: $(TEST_PROGRAMS) tests/vm/coherence
-$(TEST_PROGRAMS) tests/vm/coherence: all
+.PHONY: $(TEST_PROGRAMS) tests/fuzz tests/vm/coherence
+$(TEST_PROGRAMS) tests/fuzz tests/vm/coherence: all
 	$(MAKE) -C $@ BUILD=$(BUILD)
+# It is linked with the objects of the other.
+tests/names: tests/unit
 
 .PHONY: test
 test:
@@ -180,7 +182,7 @@ test:
 .PHONY: test-laboratories
 test-laboratories:
 	scripts/setup test
-	$(MAKE) $(PARALLEL) all test-programs
+	$(MAKE) $(PARALLEL) all test-programs tests/fuzz
 	scripts/run-tests test-laboratories
 
 # What the tests of pages take from npm.
