@@ -76,7 +76,7 @@ HARDENING := -fPIE -fstack-protector-strong -fstack-clash-protection $(if $(filt
 	$(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 COLLECTOR_CFLAGS := $(HARDENING) -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -D_GNU_SOURCE \
 	-DLOCKLINE_VERSION='"$(VERSION)"' -I$(BUILD)/bpf -I$(BUILD)/collector -Iuserspace/collector -I.
-# The order is that of a static link; Debian 13's libelf and libdw want zstd.  --wrap: names/kernel_btf.c.
+# The order is that of a static link; Debian 13's libelf and libdw want zstd.  --wrap: names/shared_btf.c.
 COLLECTOR_LIBS := -Wl,--wrap=btf__load_vmlinux_btf,--wrap=btf__free -lbpf -lcapstone -liberty -ldw -lelf -lsqlite3 -lz -llzma -lbz2 -lzstd -lm -lpthread -ldl
 
 LAUNCHER := $(wildcard scripts/lockline-launcher)

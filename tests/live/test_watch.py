@@ -380,6 +380,8 @@ def test_a_run_queue(live: Path, recording: Path, tmp_path: Path) -> None:
         assert known >= 0.95 * records, "nearly every instruction is known"
         assert locked > 0
         assert found.number("SELECT count(*) FROM btf WHERE name = 'vmlinux'") == 1
+        # Packed by zlib's fastest way: a start waits for it.
+        assert found.number("SELECT hex(substr(data, 1, 2)) = '7801' FROM btf") == 1
         off, of = found.rows("SELECT sum(off), sum(records) FROM memory_interrupts")[0]
         assert 0 < off <= of == records
         assert found.number("SELECT runs > 0 OR measured_runs >= 0 FROM program WHERE name = 'watch_hit'")

@@ -15,6 +15,24 @@
 /* Readers refuse larger values; a kernel's types take a third of it. */
 #define MAX_BTF_BYTES (4 << 20)
 
+/*
+ * The fastest way takes a quarter of the time of zlib's default, for an eighth more bytes: 0.10 s, not 0.37, of 5.5 MB.
+ * A start waits for it.
+ */
+static int pack(const unsigned char *types, uLong size, unsigned char *packed, uLongf *packed_size)
+{
+	static const int levels[] = {Z_BEST_SPEED, Z_DEFAULT_COMPRESSION};
+
+	for (size_t i = 0; i < sizeof(levels) / sizeof(*levels); i++) {
+		*packed_size = compressBound(size);
+		if (compress2(packed, packed_size, types, size, levels[i]) != Z_OK)
+			return -ENOMEM;
+		if (*packed_size <= MAX_BTF_BYTES)
+			return 0;
+	}
+	return -EFBIG;
+}
+
 int kernel_btf_put(struct recording *recording)
 {
 	FILE *file = fopen(KERNEL_BTF, "re");
@@ -29,12 +47,10 @@ int kernel_btf_put(struct recording *recording)
 			strerror(errno));
 		goto out;
 	}
-	packed_size = compressBound(stat.st_size);
 	types = malloc(stat.st_size);
-	packed = malloc(packed_size);
+	packed = malloc(compressBound(stat.st_size));
 	if (!types || !packed || fread(types, 1, stat.st_size, file) != (size_t)stat.st_size ||
-	    compress2(packed, &packed_size, types, stat.st_size, Z_DEFAULT_COMPRESSION) != Z_OK ||
-	    packed_size > MAX_BTF_BYTES) {
+	    pack(types, stat.st_size, packed, &packed_size)) {
 		message("the kernel's types (%lld bytes) cannot be read, or packed into %d MiB: a report needs another "
 			"source to name members",
 			(long long)stat.st_size, MAX_BTF_BYTES >> 20);
