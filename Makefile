@@ -5,7 +5,7 @@
 #	make test		install what is missing, build, run the tests that need no emulator
 #	make test-page		pages in a browser, and exports read by others' programs
 #	make test-spark		the fleet's queries on Spark and on DuckDB: the same rows
-#	make test-laboratories	statistics of many made cases, corpora and benchmarks; 3 minutes
+#	make test-laboratories	statistics of many made cases, corpora, benchmarks, real servers; 5 minutes
 #	make test-kernels	the tests in emulated guests of other kernels; KERNELS="trixie bookworm-rt" selects
 #	make soak		lockline attached and detached under load, in guests of every kernel; KERNELS= selects
 #	make soak-day		as root: a recording beside a load of which nothing stays, for MINUTES (60)

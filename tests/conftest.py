@@ -62,7 +62,6 @@ BESIDE = (
     "test_terminal",
     "test_top_live",
     "test_watch_refused",
-    "test_web_servers",
     "test_why_follow_live",
     "test_why_live",
 )

@@ -22,6 +22,8 @@ METHODS = {
     "lock": ("Threads.underLock", "Threads.lambda$loop$"),
 }
 CASES = (("interpreter", "monitor"), ("C1", "lock"), ("C2", "monitor"), ("", "lock"))
+# The newest always, the others in the laboratory.
+VERSIONS = [one if one == max(JVMS) else pytest.param(one, marks=pytest.mark.laboratory) for one in JVMS]
 # C2 is to put the method that waits into its caller, soon.
 INLINE = ("-XX:CompileThreshold=100", "-XX:CompileCommand=quiet", "-XX:CompileCommand=inline,Threads::underMonitor")
 
@@ -96,7 +98,7 @@ def inlined(path: Path, pid: int) -> bool:
 
 
 @pytest.mark.parametrize(("compiler", "mode"), CASES)
-@pytest.mark.parametrize("version", JVMS or [pytest.param(0, marks=pytest.mark.skip(reason="no JVM is installed"))])
+@pytest.mark.parametrize("version", VERSIONS or [pytest.param(0, marks=pytest.mark.skip(reason="no JVM is installed"))])
 def test_stacks_reach_the_program(
     live: Path, recording: Path, classes: Path, version: int, compiler: str, mode: str
 ) -> None:

@@ -132,6 +132,7 @@ def test_memcached_at_rest(live: Path, cache: Server, recording: Path) -> None:
     assert {finding.rule for finding in report.findings} <= {"shared-clock"}
 
 
+@pytest.mark.laboratory
 def test_postgresql_under_load(live: Path, database: Server, recording: Path) -> None:
     """Backends wait for lightweight locks on a semaphore each, and wake each other: no idle workers."""
     with (
@@ -157,6 +158,7 @@ def test_postgresql_under_load(live: Path, database: Server, recording: Path) ->
         assert not result.loss("futex_no_row")
 
 
+@pytest.mark.laboratory
 def test_postgresql_at_rest(live: Path, database: Server, recording: Path) -> None:
     with Collector(live, recording, "--futex", "-p", str(database.pid), "-I", "0.2"), Recording(recording) as result:
         wait_for(lambda: result.number("SELECT max(id) FROM interval") > 5, "intervals")
@@ -165,6 +167,7 @@ def test_postgresql_at_rest(live: Path, database: Server, recording: Path) -> No
     assert {finding.rule for finding in report.findings} <= {"shared-clock"}
 
 
+@pytest.mark.laboratory
 def test_children_that_the_postmaster_has_already(live: Path, database: Server, recording: Path) -> None:
     """A recording that begins under load has the waits of backends that were there before."""
     with loaded(database, 2000):

@@ -23,6 +23,9 @@ from support import Collector, Recording, wait_for
 
 CLIENTS = 16
 MS_100 = 100_000_000
+# Their load takes most of the time: in a tier of its own.
+pytestmark = pytest.mark.laboratory
+
 NEAR = 0.1
 # Five times that of 25 looks: a starved machine makes fewer.
 LOOKS_ERROR = 0.5
