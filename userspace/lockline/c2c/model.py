@@ -60,9 +60,7 @@ class Counts(NamedTuple):
     @property
     def transfers(self) -> int:
         """Accesses for which the line came from another core: sampled loads, or of a watched line all accesses."""
-        # In one go: it is asked for tens of thousands of times.
-        local, remote, peer, far = self[_FIRST_TRANSFER:_LAST_TRANSFER]
-        return (local or 0) + (remote or 0) + (peer or 0) + (far or 0) + (self.watched or 0)
+        return self.asked()[0]
 
     @property
     def clean(self) -> int:
@@ -71,13 +69,23 @@ class Counts(NamedTuple):
         perf counts a load that a peer's cache served as a hit at its level too: it is a transfer, and not a second
         load.
         """
-        local = (self.llc_hit or 0) - (self.local_peer or 0)
-        remote = (self.remote_hit or 0) - (self.remote_peer or 0)
-        return (local if local > 0 else 0) + (remote if remote > 0 else 0)
+        return self.asked()[1]
+
+    def asked(self) -> tuple[int, int, int, int]:
+        """What the rules ask for, in one go: transfers, clean, and wrote and found of an access."""
+        records, loads, stores, locked, local, remote, peer, far, _, _, _, llc, away = self[:_ASKED]
+        transfers = (local or 0) + (remote or 0) + (peer or 0) + (far or 0) + (self[-1] or 0)
+        near, away = (llc or 0) - (peer or 0), (away or 0) - (far or 0)
+        clean = (near if near > 0 else 0) + (away if away > 0 else 0)
+        wrote = stores or 0
+        found = loads if loads is not None else (records or 0) - wrote
+        if locked and locked - wrote > wrote:
+            wrote = locked - wrote
+        return transfers, clean, wrote, found if found > transfers else transfers
 
 
-_FIRST_TRANSFER, _LAST_TRANSFER = Counts._fields.index("local_hitm"), Counts._fields.index("remote_peer") + 1
-# Every file of samples has the ones before it.
+_ASKED = Counts._fields.index("remote_hit") + 1
+# Every file of samples has the figures before it.
 _MOSTLY_TOLD = Counts._fields.index("in_wait")
 _NEITHER = (None, None)
 
@@ -91,13 +99,17 @@ def add_counts(counts: Iterable[Counts]) -> Counts:
         return Counts()
     try:
         if len(every) == 2:
-            told = list(map(add, every[0][:_MOSTLY_TOLD], every[1][:_MOSTLY_TOLD]))
+            one, other = every
+            told = [*map(add, one[:_MOSTLY_TOLD], other[:_MOSTLY_TOLD])]
+            neither = one[_MOSTLY_TOLD:] == _NEITHER == other[_MOSTLY_TOLD:]
         else:
-            told = list(map(sum, zip(*[one[:_MOSTLY_TOLD] for one in every], strict=True)))
+            *columns, in_wait, watched = zip(*every, strict=True)
+            told = [*map(sum, columns)]
+            neither = in_wait.count(None) == len(every) == watched.count(None)
     except TypeError:
         return Counts._make(map(_sum, zip(*every, strict=True)))
-    if every[0][_MOSTLY_TOLD:] == _NEITHER and {one[_MOSTLY_TOLD:] for one in every} == {_NEITHER}:
-        return Counts._make((*told, *_NEITHER))
+    if neither:
+        return Counts._make((*told, None, None))
     return Counts._make([*told, *map(_sum, zip(*[one[_MOSTLY_TOLD:] for one in every], strict=True))])
 
 
@@ -129,13 +141,11 @@ class _Asked:
     wrote: int
 
     def __post_init__(self) -> None:
-        counts = self.counts
-        stores, transfers = counts.stores or 0, counts.transfers
-        loads = counts.loads if counts.loads is not None else (counts.records or 0) - stores
+        transfers, clean, wrote, found = self.counts.asked()
         _put_transfers(self, transfers)
-        _put_clean(self, counts.clean)
-        _put_wrote(self, max(stores, counts.locked - stores) if counts.locked else stores)
-        _put_found(self, loads if loads > transfers else transfers)
+        _put_clean(self, clean)
+        _put_wrote(self, wrote)
+        _put_found(self, found)
         _put_function(self, self.code.function)
 
 

@@ -4,6 +4,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 
 from lockline.base.values import dataclass
 from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock, paired_locks
@@ -20,6 +21,8 @@ MANY_FILL_BUFFER = 50
 OWN = 0.9
 # Of the largest lock without debugging: rwsem 40 bytes, mutex 32, pthread_mutex_t 40.
 LOCK_BYTES = 40
+# The figures up to this one.
+_LOCKED = Counts._fields.index("locked") + 1
 
 COST_TRANSFERS = "HITM and peer snoops"
 COST_FILL_BUFFER = "fill buffer hits"
@@ -61,6 +64,11 @@ def cost(counts: Counts, kind: str) -> int:
     if kind == COST_FILL_BUFFER:
         return counts.transfers + (counts.fill_buffer or 0)
     return counts.loads or 0
+
+
+def clean_told(parts: Iterable[Part]) -> bool:
+    """Whether every access tells which of its loads a clean copy elsewhere served."""
+    return None not in [access.counts.llc_hit for part in parts for access in part.accesses]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,17 +213,21 @@ def divide(
     counts_of = [add_counts([access.counts for access in accesses]) for _, accesses in grouped.values()]
     prices = [cost(counts, kind) for counts in counts_of]
     total = sum(prices)
+    by_transfers = kind == COST_TRANSFERS
     parts = []
     for (bounds, accesses), counts, price in zip(grouped.values(), counts_of, prices, strict=True):
         main = tuple(significant(accesses))
         role_of: dict[tuple[int, Code], Role] = {}
         roles: dict[Role, dict[str, int]] = {}
         for access in accesses:
+            counts_here = access.counts
             role = role_of[access.offset, access.code] = _role(access, bounds, view)
-            paid = access.transfers if kind == COST_TRANSFERS else cost(access.counts, kind)
-            of_role = roles.setdefault(role, {})
+            paid = access.transfers if by_transfers else cost(counts_here, kind)
+            of_role = roles.get(role)
+            if of_role is None:
+                of_role = roles[role] = {}
             name = access.function or "?"
-            of_role[name] = of_role.get(name, 0) + 1 + (access.counts.records or 0) + 1000 * paid
+            of_role[name] = of_role.get(name, 0) + 1 + (counts_here[0] or 0) + 1000 * paid
         parts.append(
             Part(
                 bounds.begin,
@@ -230,11 +242,11 @@ def divide(
                 counts,
                 price,
                 price / total if total else 0.0,
-                {role: _most_first(functions) for role, functions in roles.items()},
+                {role: _most_first(names) if len(names) > 1 else tuple(names) for role, names in roles.items()},
                 role_of,
             )
         )
-    parts.sort(key=lambda part: part.begin)
+    parts.sort(key=attrgetter("begin"))
     return tuple(parts), kind
 
 
@@ -262,12 +274,12 @@ def _holders(groups: Iterable[tuple[_Bounds, list[Access]]]) -> frozenset[str]:
 
 def _role(access: Access, bounds: _Bounds, view: _View) -> Role:
     """What an access does: by its function, by being in a wait, by the LOCK bit, and by its place in the code."""
-    counts, symbol = access.counts, access.code.symbol
+    symbol = access.code.symbol
     if is_lock_function(symbol):
         return "unlock" if is_unlock(symbol) else "waiter"
-    if (counts.in_wait or 0) * 2 > (counts.records or 0):
+    records, _, stores, locked = access.counts[:_LOCKED]
+    if (access.counts.in_wait or 0) * 2 > (records or 0):
         return "waiter"
-    stores, locked = counts.stores, counts.locked
     if bounds.is_lock:
         return "unlock" if stores and not locked else "waiter"
     if locked:
@@ -287,6 +299,4 @@ def _role(access: Access, bounds: _Bounds, view: _View) -> Role:
 
 
 def _most_first(weights: Mapping[str, int]) -> tuple[str, ...]:
-    if len(weights) < 2:
-        return tuple(weights)
     return tuple(sorted(weights, key=lambda name: (-weights[name], name)))

@@ -116,7 +116,7 @@ def open_c2c_report(
 
     def make(source: Recording, numbers: Sequence[int]) -> Iterator[LineReport]:
         chosen = [wanted[number] for number in numbers]
-        buddies = find_buddies(source, chosen)
+        buddies = find_buddies(source, chosen, tables.sums)
         for number, line in zip(numbers, read_lines(source, chosen), strict=True):
             types = programs.get(program_of(line), NO_TYPES) if line.space == "user" else kernel
             buddy = buddies.get(place_of(line))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lockline.base.values import replace
 from lockline.c2c.model import Part
-from lockline.c2c.parts import COST_TRANSFERS
+from lockline.c2c.parts import COST_TRANSFERS, clean_told
 from lockline.c2c.sharing_cpus import by_numbers
 from lockline.c2c.sharing_model import (
     LONGER,
@@ -109,7 +109,8 @@ def _fetched(parts: Sequence[Part], kind: str) -> list[Part]:
 
     The first load after a write finds the line modified; who comes next finds a clean copy, and waits as well.
     """
-    if kind != COST_TRANSFERS or None in [row.counts.llc_hit for part in parts for row in part.accesses]:
+    if kind != COST_TRANSFERS or not clean_told(parts):
         return []
     prices = [part.cost + part.counts.clean for part in parts]
-    return [part for part, price in zip(parts, prices, strict=True) if price >= MEMBER * sum(prices) > 0]
+    least = MEMBER * sum(prices)
+    return [part for part, price in zip(parts, prices, strict=True) if price >= least > 0]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from lockline.base.values import dataclass
-from lockline.c2c.model import Part
+from lockline.c2c.model import Counts, Part
 
 Kind = Literal["false", "true", "open"]
 # How far it is known: proven by who does what, shown by the numbers of CPUs, or likely by the code alone.
@@ -44,6 +44,10 @@ RECORD_STORES = (
 )
 
 
+# The figures up to this one.
+_LOCKED = Counts._fields.index("locked") + 1
+
+
 @dataclass(frozen=True, slots=True)
 class Sharing:
     """What kind of sharing a line's cost is, and why.  parts: the members that it is about; false_share: of the cost.
@@ -61,16 +65,16 @@ class Sharing:
 
 def is_written(part: Part) -> bool:
     """Whether it is more than a stray sample that stores to the member."""
-    writes = max(part.counts.stores or 0, part.counts.locked or 0)
-    return writes > STRAY_STORES * (part.counts.loads or 0)
+    _, loads, stores, locked = part.counts[:_LOCKED]
+    return max(stores or 0, locked or 0) > STRAY_STORES * (loads or 0)
 
 
 def written_parts(parts: Sequence[Part]) -> list[Part]:
     """The members that are written, without strays."""
-    writes = [sum(access.wrote for access in part.accesses) for part in parts]
+    writes = [sum([access.wrote for access in part.accesses]) for part in parts]
     whole = sum(writes)
     least = max(STRAY_SHARE * whole, whole >= FEW_STORES)
-    return [part for part, here in zip(parts, writes, strict=True) if is_written(part) and here > least]
+    return [part for part, here in zip(parts, writes, strict=True) if here > least and is_written(part)]
 
 
 def seldom_written(parts: Sequence[Part]) -> list[Part]:

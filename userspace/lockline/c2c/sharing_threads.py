@@ -8,7 +8,7 @@ from operator import and_, or_
 
 from lockline.base.values import NamedTuple
 from lockline.c2c.model import Access, Part
-from lockline.c2c.parts import COST_TRANSFERS, cost
+from lockline.c2c.parts import COST_TRANSFERS, clean_told, cost
 from lockline.c2c.sharing_model import (
     BESIDE,
     BOTH,
@@ -56,12 +56,12 @@ class Rows:
     def __init__(
         self, used: Sequence[Part], parts: Sequence[Part], kind: str, clean: int, by_cpu: bool = False
     ) -> None:
-        accesses = [access for part in parts for access in part.accesses]
         # Where loads are not told, that a store has none before it is not told either.
         self.loads_told = None not in [access.counts.loads for part in used for access in part.accesses]
         rate = 0.0
         # Where every access has its own clean copies, the line's are not shared out.
-        if None in [access.counts.llc_hit for access in accesses]:
+        if not clean_told(parts):
+            accesses = [access for part in parts for access in part.accesses]
             told = sum(access.clean for access in accesses)
             others = sum(
                 access.found - cost(access.counts, kind) for access in accesses if access.counts.llc_hit is None
@@ -80,13 +80,14 @@ class Rows:
 def _row(access: Access, kind: str, rate: float, by_cpu: bool) -> _Row:
     """Of an access; rate: of its loads that did not find the line modified, so many found a clean copy."""
     counts, loads = access.counts, access.found
+    price: float = access.transfers + access.clean
     if kind != COST_TRANSFERS:
-        price: float = cost(counts, kind)
+        price = cost(counts, kind)
     elif counts.llc_hit is None:
         price = access.transfers + rate * (loads - access.transfers)
-    else:
-        price = min(loads, access.transfers + access.clean)
-    threads = (access.cpus or 0) if by_cpu else access.regulars
+    elif price > loads:
+        price = loads
+    threads = (access.cpus or 0) if by_cpu else access.threads & ~access.strays
     return _Row._make((threads, threads.bit_count(), loads, access.wrote, price, counts.loads or 0))
 
 
@@ -155,13 +156,14 @@ def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: R
     beside = dict.fromkeys(main, 0.0)
     apart_price = elsewhere = 0.0
     # Of all who use the members that are written.
-    using = reduce(or_, (one.threads for other in written for one in own[id(other)]), 0)
+    using = reduce(or_, [one.threads for other in written for one in own[id(other)]], 0)
     for part in used:
+        writing = writers.get(id(part), ())
         for row in main[id(part)]:
             price = row.price
             if not price:
                 continue
-            mine = _others_write(row, writers.get(id(part), ()))
+            mine = _others_write(row, writing)
             if not mine and not stores_told and part not in written and row.users > 1:
                 untold += price
                 continue
@@ -183,7 +185,7 @@ def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: R
         for part in used:
             for row in own[id(part)]:
                 payers |= row.threads if row.price else 0
-        kept += sum(_blind_stores(own[id(part)], writers[id(part)], payers) for part in written)
+        kept += sum([_blind_stores(own[id(part)], writers[id(part)], payers) for part in written])
     false = max(0.0, whole - kept)
     share = false / whole
     saturated = _saturated([row for part in used for row in own[id(part)]])
@@ -278,17 +280,21 @@ class _Line:
     def __init__(
         self, used: Sequence[Part], own: Mapping[int, Sequence[_Row]], writers: _Written, main: _Written
     ) -> None:
-        self._own = own
         self._writers = writers
+        self._own = own
         self._rows = [(one.threads, one.loads, one.price) for part in used for one in own[id(part)]]
         self._written = [part for part in used if writers.get(id(part))]
-        self._using = {id(part): reduce(or_, (row.threads for row in main[id(part)]), 0) for part in self._written}
+        self._using = {id(part): reduce(or_, [row.threads for row in main[id(part)]], 0) for part in self._written}
         # In the order of the members, each with how much it writes: see kept().
         self._write = [
             (part, writer.threads, writer.users, writer.wrote) for part in used for writer in writers.get(id(part), ())
         ]
         # Most lines have a thread that uses all of their bytes: its uses, and what they cost, are the line's.
-        self._everywhere = reduce(and_, [row[0] for row in self._rows]) if self._rows else 0
+        sets = [row[0] for row in self._rows]
+        self._everywhere = reduce(and_, sets) if sets else 0
+        # Or each use has so many threads that any two have one in common.
+        self._fewest = min([threads.bit_count() for threads in sets], default=0)
+        self._everyone = reduce(or_, sets, 0).bit_count()
         self._uses = sum([row[1] for row in self._rows])
         paid = 0.0
         for row in self._rows:
@@ -319,7 +325,7 @@ class _Line:
                 very += count
         if not very:
             return 0.0
-        if threads & self._everywhere:
+        if threads & self._everywhere or users + self._fewest > self._everyone:
             uses, writes = self._uses, self._writes
         else:
             uses, paid = 0, 0.0
@@ -346,11 +352,12 @@ class _Line:
         So few loads as RATES tells are mistaken ones, of an instruction that stores alone.  Where a text has fewer
         loads than HITM, its loads tell nothing.
         """
-        if not row.wrote or not row.told >= row.loads >= row.wrote / RATES:
+        wrote = row.wrote
+        if not wrote or not row.told >= row.loads >= wrote / RATES:
             return 0.0
         if not _others_write(row, self._writers.get(id(part), ())):
             return 0.0
-        return max(0.0, row.wrote - self.kept(row, part))
+        return max(0.0, wrote - self.kept(row, part))
 
 
 def _saturated(rows: Iterable[_Row]) -> bool:
@@ -366,9 +373,10 @@ def _blind_stores(rows: Sequence[_Row], writers: Sequence[_Row], payers: int) ->
     """
     blind = 0.0
     for row in writers:
-        if not row.threads & payers:
+        threads = row.threads
+        if not threads & payers:
             continue
-        rest = row.wrote - RATES * sum([one.loads for one in rows if one.threads & row.threads])
+        rest = row.wrote - RATES * sum([one.loads for one in rows if one.threads & threads])
         others = writers if row.users > 1 else [other for other in writers if other is not row]
         if rest > 0 and _others_write(row, others):
             blind += rest

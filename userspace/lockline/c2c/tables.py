@@ -10,7 +10,7 @@ from functools import reduce
 from itertools import chain, islice
 from operator import or_
 
-from lockline.base.values import dataclass, replace
+from lockline.base.values import dataclass, field
 from lockline.c2c.model import Access, Counts, Coverage, Line, Source, add_counts
 from lockline.c2c.shares import Shares, read_shares
 from lockline.c2c.users import FULL, stray_threads
@@ -71,6 +71,7 @@ class Tables:
     other_lines: int  # that were sampled, and show no transfer
     transfers: int  # of all lines, also those that a text does not show
     problems: tuple[tuple[int, str], ...]
+    sums: Mapping[int, memory.SharedLine] = field(default_factory=dict)  # of the lines with most transfers, by id
 
 
 def _signed(address: int) -> int:
@@ -159,11 +160,16 @@ def _transfers_of(watch: Watch | None) -> int:
     return sum(transfer.count for transfer in watch.transfers) if watch else 0
 
 
-def _ranked(recording: Recording, watches: Mapping[int, Watch]) -> list[LineSum]:
+def _sums(recording: Recording) -> dict[int, memory.SharedLine]:
+    sums = sorted(memory.shared_lines(recording), key=lambda row: (-row.transfers, -(row.fill_buffer or 0), row.line))
+    return {row.line: row for row in sums[:MAX_LINES]}
+
+
+def _ranked(
+    recording: Recording, by_id: Mapping[int, memory.SharedLine], watches: Mapping[int, Watch]
+) -> list[LineSum]:
     kinds = {row.id: row.kind for row in recording.table(rows.MemorySource)}
     texts = {id_ for id_, kind in kinds.items() if kind == "c2c text"}
-    sums = sorted(memory.shared_lines(recording), key=lambda row: (-row.transfers, -(row.fill_buffer or 0), row.line))
-    by_id = {row.line: row for row in sums[:MAX_LINES]}
     grouped: defaultdict[tuple[LineKey, int], list[rows.MemoryLine]] = defaultdict(list)
     # Loads and stores of one line may be of different events, and so under two numbers; what was watched is no sample.
     for row in memory.lines_at_the_same_address(recording, [*by_id, *watches]):
@@ -201,7 +207,8 @@ def read_tables(recording: Recording) -> Tables:
         for row in islice(recording.table(rows.MemoryProblem, order="source, place"), PROBLEMS)
     ]
     watches = read_watches(recording)
-    lines = _ranked(recording, watches)
+    sums = _sums(recording)
+    lines = _ranked(recording, sums, watches)
     # An import keeps the lines that matter most, and tells how many there were.
     seen = recording.meta().get("lines_seen")
     line_count = max(memory.line_count(recording), seen if isinstance(seen, int) else 0)
@@ -219,7 +226,7 @@ def read_tables(recording: Recording) -> Tables:
         if sampled or not sources
         else Coverage(None, None, True, True, (), exact=True)
     )
-    return Tables(sources, coverage, tuple(lines), others, transfers, tuple(problems))
+    return Tables(sources, coverage, tuple(lines), others, transfers, tuple(problems), sums)
 
 
 Place = tuple[str, int, int]
@@ -230,8 +237,13 @@ def place_of(line: Line | rows.MemoryLine) -> Place:
     return line.space, line.pid, unsigned(line.address)
 
 
-def find_buddies(recording: Recording, lines: Iterable[LineSum]) -> dict[Place, Line]:
-    """The other 64 bytes of the 128-byte pairs of these lines, in sums, by the line's own place."""
+def find_buddies(
+    recording: Recording, lines: Iterable[LineSum], sums: Mapping[int, memory.SharedLine]
+) -> dict[Place, Line]:
+    """The other 64 bytes of the 128-byte pairs of these lines, in sums, by the line's own place.
+
+    sums: of Tables, which has those of most already.
+    """
     owned = {place_of(line.row) for line in lines if _size(line.row) == 64}
     if not owned:
         return {}
@@ -244,12 +256,17 @@ def find_buddies(recording: Recording, lines: Iterable[LineSum]) -> dict[Place, 
             key = owner[row.id] = row.space, row.object, row.pid, unsigned(row.address)
             grouped[key].append(row)
     found: defaultdict[LineKey, list[Counts]] = defaultdict(list)
-    for id_, figures in memory.figures_of_lines(recording, list(owner), _OF_BUDDIES):
+    for id_ in owner.keys() & sums.keys():
+        known = sums[id_]
+        moved = known.local_hitm, known.remote_hitm, known.local_peer, known.remote_peer
+        found[owner[id_]].append(Counts(known.records, known.loads, known.stores, None, *moved))
+    rest = sorted(owner.keys() - sums.keys())
+    for id_, figures in memory.figures_of_lines(recording, rest, _OF_BUDDIES) if rest else ():
         found[owner[id_]].append(Counts(**dict(zip(_OF_BUDDIES, figures, strict=True))))
     buddies = {}
     for (space, object_, pid, address), parts in found.items():
-        line = _line(grouped[space, object_, pid, address][0], ())
-        buddies[space, pid, address ^ 64] = replace(line, counts=add_counts(parts))
+        first = grouped[space, object_, pid, address][0]
+        buddies[space, pid, address ^ 64] = _line(first, (), counts=add_counts(parts))
     return buddies
 
 
@@ -349,9 +366,7 @@ class _Threads:
         return self._bits(row.threads)
 
     def strays(self, row: memory.AccessSum) -> int:
-        """Those of an access with so few of its samples that they may be mistaken."""
-        if not row.reaches(FULL):
-            return 0
+        """Those of an access with so few of its samples that they may be mistaken; one has FULL of them or more."""
         strays = stray_threads(row.threads, row.shares)
         return self._bits(strays) if strays else 0
 
@@ -410,36 +425,32 @@ def _accesses(
     part: Sequence[memory.AccessSum], threads: _Threads, codes: Mapping[int, Code], sound: bool
 ) -> list[Access]:
     """sound: the figures need no checks."""
-    make = _sound_counts if sound else _counts
+    make = Counts._make
     found = []
     for row in part:
-        cpus, several = row.cpus, row.thread_set
+        _, offset, code, figures, cpu_count, nodes, cpus, several, _, _ = row
         found.append(
             Access(
-                row.offset,
-                codes.get(row.code, UNKNOWN_CODE),
+                offset,
+                codes.get(code, UNKNOWN_CODE),
                 threads.of(row),
-                make(row.figures),
+                # None of the last one: it is no column.
+                make((*figures, None)) if sound else _counts(figures),
                 cpus,
-                cpus.bit_count() if cpus is not None else max(0, row.cpu_count or 0),
-                row.nodes,
-                row.code,
+                cpus.bit_count() if cpus is not None else max(0, cpu_count or 0),
+                nodes,
+                code,
                 several.bit_count() if several is not None else len(row.threads),
-                threads.strays(row),
+                threads.strays(row) if row.reaches(FULL) else 0,
             )
         )
     return found
 
 
-def _sound_counts(figures: memory.Figures) -> Counts:
-    # None of the last one: it is no column.
-    return Counts._make((*figures, None))
-
-
 def _counts(figures: memory.Figures) -> Counts:
     """The figures; what is below 0 in a damaged recording is 0."""
     if min(filter(None, figures), default=0) >= 0:
-        return _sound_counts(figures)
+        return Counts._make((*figures, None))
     return Counts(*(None if value is None else max(0, value) for value in figures))
 
 
@@ -465,7 +476,11 @@ def _line(
     index: int | None = None,
     shares: Shares | None = None,
     contradicted: bool = False,
+    counts: Counts | None = None,
 ) -> Line:
+    """counts: where they are not those of the accesses."""
+    if counts is None:
+        counts = _told_by_all(accesses) if shares else add_counts([access.counts for access in accesses])
     return Line(
         address=unsigned(row.address),
         size=_size(row),
@@ -476,7 +491,7 @@ def _line(
         symbol_offset=row.symbol_offset,
         nodes=row.nodes,
         pages=row.pages,
-        counts=_told_by_all(accesses) if shares else add_counts([access.counts for access in accesses]),
+        counts=counts,
         accesses=accesses,
         threads=tuple(threads),
         comms=comms,

@@ -7,6 +7,7 @@ functions and threads, and on what the samples cannot show.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from lockline.base.values import replace
 from lockline.c2c.functions import is_spin_function
@@ -72,9 +73,10 @@ def _percent(share: float) -> str:
     return f"{share:.0%}"
 
 
-def _by(functions: Iterable[str]) -> str:
-    shown = [name for name in functions if name != "?"][:3]
-    return f" by {', '.join(shown)}" if shown else ""
+@lru_cache(4096)
+def _by(functions: tuple[str, ...]) -> str:
+    shown = [name for name in functions if name != "?"]
+    return f" by {', '.join(shown[:3])}" if shown else ""
 
 
 _DOES: tuple[tuple[Role, str], ...] = (
@@ -93,7 +95,8 @@ def describe(part: Part, word: str, counted: bool = True, share: float | None = 
 
     counted: whether its stores are a count; share: where it is another one than the member's own.
     """
-    doing = [f"{text}{_by(part.roles[role])}" for role, text in _DOES if role in part.roles]
+    roles = part.roles
+    doing = [f"{text}{_by(roles[role])}" for role, text in _DOES if role in roles]
     stores = part.counts.stores or 0
     writes = f", {stores:,} stores" if stores and counted else ""
     name = part.name if not part.member else f"{part.member} (+{max(0, part.begin):#x})"
@@ -128,15 +131,13 @@ _ABOUT_WRITES: tuple[Verdict, ...] = ("false sharing", "true sharing", "read mos
 
 def _contradicts_itself(access: Access) -> bool:
     """Whether an access has more stores than records, or finds the line modified more often than it loads."""
-    counts = access.counts
-    records, stores = counts.records, counts.stores or 0
+    records, loads, stores = access.counts[:3]
     if records is None:
         return False
     rounding = ROUNDED * records
-    if stores - records > rounding:
+    if stores and stores - records > rounding:
         return True
-    loads = counts.loads
-    return loads is not None and counts.transfers - (counts.watched or 0) - loads > rounding
+    return loads is not None and access.transfers - (access.counts.watched or 0) - loads > rounding
 
 
 class _Case:
@@ -165,7 +166,7 @@ class _Case:
         self.stores = line.counts.stores or 0
         self.loads = line.counts.loads or 0
         whole = cost(line.counts, kind)
-        self.located = sum(part.cost for part in parts) / whole if whole else 1.0
+        self.located = sum([part.cost for part in parts]) / whole if whole else 1.0
         self.proven = False
         self._stores_told: bool | None = None
         self.fought = [part for part in parts if part.share >= MEMBER]
@@ -406,7 +407,7 @@ def _no_transfer(case: _Case) -> Judgement | None:
 
 def _is_locks_own(part: Part) -> bool:
     """Whether it is a word of a lock.  A sequence count is one, but takes nothing from the data that it goes with."""
-    return part.is_lock or is_sequence_type(part.type)
+    return part.is_lock or (part.type != "" and is_sequence_type(part.type))
 
 
 def _lock_word(case: _Case) -> Judgement | None:
@@ -570,13 +571,16 @@ def _pair_untold(case: _Case) -> str:
 
 def _fetched_beside(case: _Case, parts: Sequence[Part]) -> int:
     """At least so many loads came from a clean copy elsewhere at other bytes than these members'."""
-    rows = [access.counts for part in parts for access in part.accesses]
-    if None in [row.llc_hit for row in rows]:
-        here = sum(row.clean if row.llc_hit is not None else max(0, (row.loads or 0) - row.transfers) for row in rows)
-        if any(row.llc_hit is None and row.loads is None for row in rows):
-            return 0
-    else:
-        here = sum(row.clean for row in rows)
+    here = 0
+    for part in parts:
+        for access in part.accesses:
+            counts = access.counts
+            if counts.llc_hit is not None:
+                here += access.clean
+            elif counts.loads is None:
+                return 0
+            else:
+                here += max(0, counts.loads - access.transfers)
     return case.line.counts.clean - here
 
 
@@ -629,13 +633,16 @@ def _shared(case: _Case) -> Judgement | None:
     if found.reason:
         evidence.append(found.reason)
     doubts = [found.open] if found.open else []
-    beside = case.line.counts.clean - sum(part.counts.clean for part in found.parts)
-    if found.kind == "true" and beside > case.transfers:
+    clean, beside = case.line.counts.clean, 0
+    # Of the line's clean copies at most all are beside them.
+    if found.kind == "true" and clean > case.transfers:
+        beside = clean - sum([part.counts.clean for part in found.parts])
+    if beside > case.transfers:
         doubts.append(
             f"{beside:,} more loads of the line came from a clean copy elsewhere, at bytes that are not shown, or that "
             "nobody writes; `perf c2c report --stdio --show-all` shows them"
         )
-    if found.kind == "true" and _fetched_beside(case, found.parts) > case.transfers:
+    if found.kind == "true" and clean > case.transfers and _fetched_beside(case, found.parts) > case.transfers:
         why = f"{beside:,} loads of the line came from a clean copy elsewhere, most of them at bytes that are not shown"
         return case.judge(
             "too little evidence", [*evidence, f"not decided: {why}; `perf.data` tells where they are"], found.parts

@@ -75,7 +75,7 @@ class Whole(NamedTuple):
 
 
 class SharedLine(NamedTuple):
-    """A line that may be shared; threads: at least so many access it."""
+    """A line that may be shared, in sums; threads: at least so many access it."""
 
     line: int
     threads: int
@@ -83,6 +83,10 @@ class SharedLine(NamedTuple):
     records: int | None
     loads: int | None
     stores: int | None
+    local_hitm: int | None
+    remote_hitm: int | None
+    local_peer: int | None
+    remote_peer: int | None
     fill_buffer: int | None
 
 
@@ -123,7 +127,7 @@ class AccessSum(NamedTuple):
             return max(self.listed[1], default=0) >= least
         # By bytes: to make a number of each takes ten times as long.  Of four bytes one has 256 or more.
         found = self.records_of.translate(None, _BYTES[:least])
-        return bool(found) or _is_wide(self.thread_set or 0, self.records_of)
+        return bool(found) or len(self.records_of) != (self.thread_set or 0).bit_count()
 
 
 class Symbol(NamedTuple):
@@ -207,12 +211,13 @@ def line_count(recording: Recording) -> int:
 
 def shared_lines(recording: Recording) -> list[SharedLine]:
     """Lines that may be shared: by transfers, by fill buffer hits, or because perf c2c has listed them."""
-    columns = ", ".join(f"SUM({name})" for name in ("records", "loads", "stores", "fill_buffer"))
+    columns = ", ".join(f"SUM({name})" for name in SharedLine._fields[3:])
+    moved = " + ".join(f"ifnull(SUM({name}), 0)" for name in ("local_hitm", "remote_hitm", "local_peer", "remote_peer"))
     # Of each line until the first row of several threads: to look into all rows takes most of the time.
     several = f"""EXISTS (
         SELECT 1 FROM memory_access AS one WHERE one.line = every.line AND ({_several(recording)}))"""
     query = f"""
-        SELECT line, 1 + (MIN(thread) < MAX(thread)) + {several}, SUM({_TRANSFERS}) AS moved, {columns}
+        SELECT line, 1 + (MIN(thread) < MAX(thread)) + {several}, {moved} AS moved, {columns}
         FROM memory_access AS every GROUP BY line
         HAVING moved > 0 OR SUM(fill_buffer) > 0 OR line IN (
             SELECT id FROM memory_line WHERE source IN (SELECT id FROM memory_source WHERE kind = 'c2c text'))"""
@@ -260,7 +265,8 @@ def _set_of(recording: Recording, bits: bytes, records: bytes | None) -> tuple[i
     """Threads as a bit set, and their records; RecordingError unless these belong together."""
     found = int.from_bytes(bits[: MAX_SET // 8], "little")
     records = records or b""
-    if len(records) not in (found.bit_count(), found.bit_count() * _COUNT_BYTES):
+    count = found.bit_count()
+    if len(records) != count and len(records) != count * _COUNT_BYTES:
         raise damaged(recording.path, "memory_access.thread_records are not those of its threads")
     return found, records
 
@@ -274,13 +280,15 @@ def _single_accesses(recording: Recording, lines: Sequence[int]) -> list[AccessS
     before: tuple[int, ...] = ()
     types = _KEY_TYPES | _FIGURE_TYPES | accepted_types(_Alone)
     first, last = len(_KEY_TYPES), len(_KEY_TYPES) + len(FIGURES)
+    number = int.from_bytes
+    make = AccessSum._make
     for row in recording.checked(types, "memory_access", query):
-        key, figures = row[:first], row[first:last]
         cpu_count, nodes, bits, thread, listed, thread_set, records_of = row[last:]
+        key = row[:first]
         if key == before:
             return None
         before = key
-        cpus = None if bits is None else int.from_bytes(bits[:_MAX_CPU_BYTES], "little")
+        cpus = None if bits is None else number(bits[:_MAX_CPU_BYTES], "little")
         threads: int | None
         who: tuple[Sequence[int], Sequence[int]] | None = None
         if thread_set:
@@ -291,11 +299,11 @@ def _single_accesses(recording: Recording, lines: Sequence[int]) -> list[AccessS
             who = _pairs(listed)
             threads, each = _small(who[0]), b""
         else:
-            records = figures[0]
+            records = row[first]
             who = (thread,), () if records is None or records < 0 else (records,)
             threads, each = 1 << thread if 0 <= thread < MAX_SET else None, b""
         # By _make(): thousands of them are made.
-        found.append(AccessSum._make((*key, figures, cpu_count, nodes, cpus, threads, each, who)))
+        found.append(make((*key, row[first:last], cpu_count, nodes, cpus, threads, each, who)))
     return found
 
 

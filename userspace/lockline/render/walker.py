@@ -88,6 +88,10 @@ class Plain:
     """Stands for text that has no address in it any more."""
 
 
+class Word:
+    """Stands for text that stands in entry after entry, with no address in it any more."""
+
+
 class TextIfAny:
     """Stands for text that is null where it is ''."""
 
@@ -140,6 +144,8 @@ def _finite(value: float | None, _: At) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+# A word that stands in entry after entry.
+Repeated = Annotated[str, Policy(lambda value, at: at.text(value), Word)]
 # '' and 0 are how a recording says that something is not known.
 Name = Annotated[
     str | None,
@@ -426,6 +432,8 @@ def _text_code(kind: Any, value: str, at: str, source: _Source, inside: tuple[An
         policy = next((note for note in arguments[1:] if isinstance(note, Policy)), None)
         if policy is None:
             return _text_code(arguments[0], value, at, source, inside)
+        if policy.made is Word:
+            return f"{at}.names[{value}]"
         if policy.made is TextIfAny:
             return f"({at}.names[{variable}] if ({variable} := {value}) else 'null')"
         if policy.made is NumberIfAny:

@@ -19,6 +19,7 @@ from lockline.render.walker import (
     KnownCount,
     Name,
     Positive,
+    Repeated,
     as_line,
     entries,
     inline,
@@ -80,15 +81,19 @@ class Totals:
     transfers: Count = shown("HITM and peer snoops of all")
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None and other is None else (one or 0) + (other or 0)
+def _hitm(counts: Any, _: At) -> int | None:
+    return None if counts.local_hitm is None and counts.remote_hitm is None else counts.hitm
+
+
+def _peer(counts: Any, _: At) -> int | None:
+    return None if counts.local_peer is None and counts.remote_peer is None else counts.peer
 
 
 @dataclass(frozen=True)
 class Hitm:
     """Loads that found the line modified in another cache."""
 
-    total: Count | None = shown("both", lambda counts, _: _sum(counts.local_hitm, counts.remote_hitm))
+    total: Count | None = shown("both", _hitm)
     local: Count | None = shown("on this node", "local_hitm")
     remote: Count | None = shown("on another node", "remote_hitm")
 
@@ -97,7 +102,7 @@ class Hitm:
 class Peer:
     """Loads that another core's cache served, where the PMU does not tell whether it was modified (Arm SPE)."""
 
-    total: Count | None = shown("both", lambda counts, _: _sum(counts.local_peer, counts.remote_peer))
+    total: Count | None = shown("both", _peer)
     local: Count | None = shown("on this node", "local_peer")
     remote: Count | None = shown("on another node", "remote_peer")
 
@@ -197,7 +202,7 @@ class Part:
     lock: bool = shown("whether it is a lock", "is_lock")
     cost: Count = shown("samples that waited for the line here")
     share: Amount = shown("of the line's cost at known offsets")
-    roles: dict[Role, tuple[str, ...]] = shown("functions by what they do to it")
+    roles: dict[Role, tuple[Repeated, ...]] = shown("functions by what they do to it")
 
 
 @dataclass(frozen=True)
