@@ -67,6 +67,24 @@ static void expect_none(const struct symbols *symbols, __u64 address)
 	expect_text(symbol.module, "");
 }
 
+#define MANY_NAMES 400000
+
+/* Whoever hides addresses gives all names one; and a file that was made to do harm.  To move each would take hours. */
+static void very_many_names_of_one_address(void)
+{
+	static char text[MANY_NAMES * 32];
+	struct symbols *symbols;
+	size_t size = 0;
+
+	for (int i = 0; i < MANY_NAMES; i++)
+		size += sprintf(text + size, "ffffffff81000100 %c name%d\n", i % 2 ? 'T' : 't', i);
+	size += sprintf(text + size, "ffffffff81000200 T next\n");
+	symbols = load(text, size);
+	expect_symbol(symbols, 0xffffffff81000101, "name1", 1, "");
+	expect_symbol(symbols, 0xffffffff81000200, "next", 0, "");
+	symbols_close(symbols);
+}
+
 static void of_several_names_the_global_one(void)
 {
 	struct symbols *symbols = load_text(text_only);
@@ -305,6 +323,7 @@ static void sections_mark_what_waits(void)
 	}
 
 const struct test_case symbol_cases[] = {CASE(of_several_names_the_global_one),
+					 CASE(very_many_names_of_one_address),
 					 CASE(modules_in_any_order),
 					 CASE(nothing_is_named_after_a_marker),
 					 CASE(addresses_by_name),

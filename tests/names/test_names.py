@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 
 CASES = (
     "of_several_names_the_global_one",
+    "very_many_names_of_one_address",
     "modules_in_any_order",
     "nothing_is_named_after_a_marker",
     "addresses_by_name",

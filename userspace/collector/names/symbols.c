@@ -15,6 +15,8 @@
 /* Many lines, and what is read is still in the processor's cache when it is parsed. */
 #define READ_BYTES  (64u << 10)
 #define MODULES_MAX 0xffff
+/* More than functions of the kernel have. */
+#define NAMES_OF_ADDRESS 16
 
 /* A module's last function has no successor to end it, nor has the image's last variable. */
 #define LONGEST_FUNCTION (256u << 10)
@@ -200,13 +202,16 @@ static int compare_entries(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* Adds an entry; the kernel's own come by address, but those of one address in any order. */
+/*
+ * Adds an entry; the kernel's own come by address, but those of one address in any order.  Of more than a few at one
+ * address, as where all are hidden, the order is sort_entries()'s.
+ */
 static void add_entry(struct symbols *symbols, const struct entry *entry)
 {
-	struct entry *place = &symbols->entries[symbols->count++];
+	struct entry *place = &symbols->entries[symbols->count++], *first = place;
 
-	for (; place > symbols->entries && place[-1].address == entry->address; place--) {
-		if (compare_entries(&place[-1], entry) <= 0)
+	for (; place > symbols->entries && first - place < NAMES_OF_ADDRESS; place--) {
+		if (place[-1].address != entry->address || compare_entries(&place[-1], entry) <= 0)
 			break;
 		place[0] = place[-1];
 	}
