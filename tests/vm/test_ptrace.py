@@ -55,6 +55,8 @@ def section(kernel: str) -> Section:
 
 
 SECTIONS = chosen(*map(section, KERNELS))
+# Of the calls: 0.2 % were skipped on 7.2.
+SKIPPED_MOST = 0.02
 
 
 @pytest.fixture(scope="module", params=SECTIONS, ids=kernel_of)
@@ -75,9 +77,15 @@ def test_calls_and_turns_are_those_of_an_independent_count(guest: Guest) -> None
     print(f"\n{calls} calls, {turns} turns; counted inside {end['calls'] - begin['calls']},")
     print(f"{end['turns'] - begin['turns']}; outside {after['calls'] - before['calls']},", end=" ")
     print(after["turns"] - before["turns"])
+    # Where a program at a function can be preempted, the kernel skips another task's meanwhile, and counts that.
+    missed = dict(guest.query("SELECT name, recursion_misses FROM program WHERE name LIKE 'inactive_%'"))
+    lost = missed.pop("inactive_enter", 0) + missed.pop("inactive_leave", 0)
     # Of a call or a turn that is in progress while they are read one program may know and not yet the other.
-    assert end["calls"] - begin["calls"] <= calls <= after["calls"] - before["calls"] + TRACERS
-    assert end["turns"] - begin["turns"] <= turns <= after["turns"] - before["turns"] + TRACERS
+    assert end["calls"] - begin["calls"] <= calls + lost
+    assert calls <= after["calls"] - before["calls"] + TRACERS
+    assert end["turns"] - begin["turns"] <= turns + sum(missed.values())
+    assert turns <= after["turns"] - before["turns"] + TRACERS
+    assert lost <= SKIPPED_MOST * calls
 
 
 def test_tracers_and_tracees_are_named(guest: Guest) -> None:
