@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from c2c import perfdata_format
+from c2c import imported, perfdata_format
 from c2c.access_kinds import INTEL, Kind
 from c2c.description import BEGIN, SECOND, Access, Description, intel_events
 from c2c.patterns import FUNCTIONS, INTEL_BIG, SHIFT, SLAB, instruction, kernel, workers
@@ -105,3 +105,11 @@ class Scale:
         facts = Description("scale", File(machine, intel_events(machine.cpus)), each, symbols, shift=SHIFT).complete()
         last = BEGIN + max(1, 5 * SECOND // (self.samples + 1)) * self.samples
         return perfdata_format.write_path(replace(facts, sample_time=(BEGIN, last)), self.generate(), path)
+
+
+def even_recording(directory: Path, samples: int) -> Path:
+    """A recording of 200 lines that all CPUs use evenly; each is the other half of another one's 128 bytes."""
+    output = directory / "out.lockline"
+    done = imported.run(Scale("even", samples).write(directory / "perf.data"), output)
+    assert done.returncode == 0, done.stderr
+    return output

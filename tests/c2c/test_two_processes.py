@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from c2c.bench_patterns import Scale
-from c2c.imported import COLLECTOR
-from lockline.base.collector import Importing
+from c2c.bench_patterns import even_recording
 from lockline.c2c.model import LineReport
 from lockline.c2c.report import open_c2c_report
 from lockline.cli import c2c_lines
@@ -34,13 +32,7 @@ def test_a_report_of_200_lines_is_of_one_process(file: Path, tmp_path: Path, mon
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording of 200 lines that many CPUs use."""
-    directory = tmp_path_factory.mktemp("even")
-    data = Scale("even", 40_000).write(directory / "perf.data")
-    output = directory / "out.lockline"
-    assert COLLECTOR.is_file()
-    with Importing(["import", str(data), "-o", str(output), "-q"], str(output)) as importing:
-        importing.finish()
-    return output
+    return even_recording(tmp_path_factory.mktemp("even"), 40_000)
 
 
 def made(

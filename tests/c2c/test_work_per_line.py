@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from c2c.bench_patterns import EVEN_LINES, Scale
-from c2c.imported import COLLECTOR
-from lockline.base.collector import Importing
+from c2c.bench_patterns import EVEN_LINES, even_recording
 from lockline.c2c.report import open_c2c_report
 from lockline.recording.reader import Recording, open_recording
 from lockline.render.documents import lines as document
@@ -39,13 +37,7 @@ class Counting(Recording):
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording of 200 lines that 176 CPUs use; each is the other half of another one's 128 bytes."""
-    directory = tmp_path_factory.mktemp("work")
-    data = Scale("even", 100_000).write(directory / "perf.data")
-    output = directory / "out.lockline"
-    assert COLLECTOR.is_file()
-    with Importing(["import", str(data), "-o", str(output), "-q"], str(output)) as importing:
-        importing.finish()
-    return output
+    return even_recording(tmp_path_factory.mktemp("work"), 100_000)
 
 
 def test_each_access_is_read_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

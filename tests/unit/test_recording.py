@@ -6,7 +6,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -228,44 +228,36 @@ def quiet_outcome(path: Path, capsys: pytest.CaptureFixture[str], *options: str)
     return code
 
 
-def edited(path: Path, example: Path, edits: list[tuple[int, bytes]]) -> Path:
-    content = bytearray(example.read_bytes())
-    for position, replacement in edits:
-        position %= len(content)
-        content[position : position + len(replacement)] = replacement[: len(content) - position]
-    path.write_bytes(content)
-    return path
+def bytes_changed(examples: int) -> Callable[..., None]:
+    """A test that changes any bytes, so many times."""
+
+    @settings(max_examples=examples)
+    @given(
+        edits=st.lists(st.tuples(st.integers(0, 1 << 20), st.binary(min_size=1, max_size=8)), min_size=1, max_size=20),
+        options=st.sampled_from(
+            [(), ("--format", "json"), ("--from", "1"), ("--cpu", "0-2"), ("--lock", "a", "--by", "instance")]
+        ),
+    )
+    def test(
+        tmp_path: Path,
+        example: Path,
+        capsys: pytest.CaptureFixture[str],
+        edits: list[tuple[int, bytes]],
+        options: tuple[str, ...],
+    ) -> None:
+        content = bytearray(example.read_bytes())
+        for position, replacement in edits:
+            position %= len(content)
+            content[position : position + len(replacement)] = replacement[: len(content) - position]
+        path = tmp_path / "edited"
+        path.write_bytes(content)
+        quiet_outcome(path, capsys, *options)
+
+    return test
 
 
-EDITS = st.lists(st.tuples(st.integers(0, 1 << 20), st.binary(min_size=1, max_size=8)), min_size=1, max_size=20)
-OPTIONS = st.sampled_from(
-    [(), ("--format", "json"), ("--from", "1"), ("--cpu", "0-2"), ("--lock", "a", "--by", "instance")]
-)
-
-
-@settings(max_examples=100)
-@given(edits=EDITS, options=OPTIONS)
-def test_any_bytes_changed(
-    tmp_path: Path,
-    example: Path,
-    capsys: pytest.CaptureFixture[str],
-    edits: list[tuple[int, bytes]],
-    options: tuple[str, ...],
-) -> None:
-    quiet_outcome(edited(tmp_path / "edited", example, edits), capsys, *options)
-
-
-@pytest.mark.laboratory
-@settings(max_examples=2000)
-@given(edits=EDITS, options=OPTIONS)
-def test_many_bytes_changed(
-    tmp_path: Path,
-    example: Path,
-    capsys: pytest.CaptureFixture[str],
-    edits: list[tuple[int, bytes]],
-    options: tuple[str, ...],
-) -> None:
-    quiet_outcome(edited(tmp_path / "edited", example, edits), capsys, *options)
+test_any_bytes_changed = bytes_changed(100)
+test_many_bytes_changed = pytest.mark.laboratory(bytes_changed(2000))
 
 
 @pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.laboratory)])
