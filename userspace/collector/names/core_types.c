@@ -87,13 +87,13 @@ static void renumber(const struct core_types *core, struct btf_type *type)
 		type->type = 0;
 	else if (has_one_type(type))
 		type->type = core->ids[type->type];
-	else if (btf_is_array(type))
-		btf_array(type)->type = core->ids[btf_array(type)->type];
 	else if (btf_is_composite(type))
 		for (int i = 0; i < btf_vlen(type); i++)
 			member[i].type = core->ids[member[i].type];
-	if (btf_is_array(type))
+	else if (btf_is_array(type)) {
+		btf_array(type)->type = core->ids[btf_array(type)->type];
 		btf_array(type)->index_type = core->ids[btf_array(type)->index_type];
+	}
 }
 
 static int copy_types(struct core_types *core, __u32 numbered)

@@ -59,8 +59,9 @@ def _label(futex: FutexWaits, style: Style) -> str:
         owned = f', owned by thread "{clean(owner, style)}"' if owner else ""
         of = f"{clean(futex.futex.comm, style) or '?'} {futex.futex.tgid}"
         return f"monitor of class {clean(monitor.class_name, style)}{owned}, {of}"
-    class_name = f"{object_class(futex)}, " if futex.make == JAVA_LOCK and object_class(futex) else ""
-    return f"{class_name}{futex.make} of {clean(futex.futex.comm, style) or '?'} {futex.futex.tgid}"
+    class_name = object_class(futex) if futex.make == JAVA_LOCK else ""
+    make = f"{class_name}, {futex.make}" if class_name else futex.make
+    return f"{make} of {clean(futex.futex.comm, style) or '?'} {futex.futex.tgid}"
 
 
 def _wrapped(text: str) -> list[str]:
