@@ -162,6 +162,11 @@ demo:
 .PHONY: workloads
 workloads: tests/workloads
 
+# Beside the compilers: pip works for half a minute on one CPU.
+.PHONY: tools
+tools:
+	scripts/setup tools
+
 # `make test` runs these.
 .PHONY: test-programs
 TEST_PROGRAMS := tests/workloads tests/bpf tests/names tests/unit
@@ -175,14 +180,14 @@ tests/names: tests/unit
 
 .PHONY: test
 test:
-	scripts/setup test
-	$(MAKE) $(PARALLEL) all test-programs
+	scripts/setup --packages test
+	$(MAKE) $(PARALLEL) tools all test-programs
 	scripts/run-tests test
 
 .PHONY: test-laboratories
 test-laboratories:
-	scripts/setup test
-	$(MAKE) $(PARALLEL) all test-programs tests/fuzz
+	scripts/setup --packages test
+	$(MAKE) $(PARALLEL) tools all test-programs tests/fuzz
 	scripts/run-tests test-laboratories
 
 # What the tests of pages take from npm.
