@@ -78,3 +78,4 @@ def test_a_report_of_cache_lines_loads_no_pathlib(tmp_path: Path) -> None:
         assert "lockline.c2c.report" in loaded
         assert not loaded & {"pathlib", "urllib.parse", "ipaddress", "zlib", "argparse", "tempfile", "subprocess"}
     assert "textwrap" not in loaded
+    assert not loaded & {"json", "sqlite3", "datetime", "signal", "select", "unicodedata"}

@@ -2,7 +2,6 @@
 """Finds and runs lockline-collect, the only part that talks to the kernel."""
 
 import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,10 +9,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 from lockline.base.errors import LocklineError
 
-# Loading it takes as long as reading many samples: only who needs it does.
+# Loading them takes as long as reading many samples: only who needs them does.
 if TYPE_CHECKING:
+    import signal
     import subprocess
     from types import FrameType
+else:
+    # Numbers without names, as the kernel takes them.
+    import _signal as signal
 
 NAME = "lockline-collect"
 # The sums of many lines take a hundred megabytes: page by page that is a seventh of an import's time.  For its C

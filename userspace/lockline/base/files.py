@@ -3,8 +3,15 @@
 
 import errno
 import os
-import select
 import stat
+from typing import TYPE_CHECKING
+
+from lockline.base.late import Late
+
+if TYPE_CHECKING:
+    import select
+else:
+    select = Late("select")
 
 # https://sqlite.org/fileformat.html, 1.3: a recording is such a file.
 SQLITE = b"SQLite format 3\0"

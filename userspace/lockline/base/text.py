@@ -2,13 +2,18 @@
 """Numbers, names and columns.  What comes from a recording is made harmless for a terminal here."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lockline.base.late import Late
 from lockline.base.values import dataclass
+
+if TYPE_CHECKING:
+    import unicodedata
+else:
+    unicodedata = Late("unicodedata")
 
 # Of prose, also on wider terminals; and of what is piped.
 WIDTH = 120

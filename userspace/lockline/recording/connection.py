@@ -5,14 +5,20 @@ A recording is data from elsewhere: it may be truncated, corrupted or made to ha
 """
 
 import os
-import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from lockline.base.errors import RecordingError
 from lockline.base.files import SQLITE, is_regular, takes_changes
 from lockline.recording.tables import OLDEST_SCHEMA, SCHEMA_VERSION, TABLES
+
+if TYPE_CHECKING:
+    import sqlite3
+else:
+    # What is behind the library's module, which loads dates as well.
+    import _sqlite3 as sqlite3
 
 APPLICATION_ID = 0x6C6F636B
 

@@ -5,17 +5,23 @@ Every function raises RecordingError if what it reads is damaged, and gives noth
 """
 
 import sys
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import or_
+from typing import TYPE_CHECKING
 
+from lockline.base.late import Late
 from lockline.base.values import NamedTuple
 from lockline.recording.conditions import Condition, above, among, equal, where
 from lockline.recording.connection import damaged
 from lockline.recording.memory_rows import FIGURES, MemoryAccess, MemoryLine
 from lockline.recording.reader import Recording
 from lockline.recording.tables import accepted_types
+
+if TYPE_CHECKING:
+    import array
+else:
+    array = Late("array")
 
 # Of functions of the kernel whose places are compared.
 MAX_SYMBOLS = 100_000
@@ -376,8 +382,8 @@ def _who(recording: Recording, behind: _Behind) -> tuple[Sequence[int], Sequence
         if len(behind.several) % _PAIR_BYTES:
             raise damaged(recording.path, "memory_access.threads is not a list of threads")
         return _pairs(behind.several)
-    threads = array("q", map(int, (behind.threads or "").split(",")) if behind.threads else ())
-    shares = array("q", map(int, (behind.shares or "").split(",")) if behind.shares else ())
+    threads = array.array("q", map(int, (behind.threads or "").split(",")) if behind.threads else ())
+    shares = array.array("q", map(int, (behind.shares or "").split(",")) if behind.shares else ())
     return threads, () if any(share < 0 for share in shares) else shares
 
 
@@ -391,14 +397,14 @@ def _shares(threads: int, records: bytes) -> Sequence[int]:
     return _numbers(records) if _is_wide(threads, records) else records
 
 
-def _pairs(listed: bytes) -> "tuple[array[int], array[int]]":
+def _pairs(listed: bytes) -> "tuple[array.array[int], array.array[int]]":
     """Threads, and their records."""
     numbers = _numbers(listed)
     return numbers[0::2], numbers[1::2]
 
 
-def _numbers(listed: bytes) -> "array[int]":
-    numbers = array("I", listed)
+def _numbers(listed: bytes) -> "array.array[int]":
+    numbers = array.array("I", listed)
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers

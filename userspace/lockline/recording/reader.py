@@ -7,8 +7,6 @@ for its type where it is read, unless our own collector has just made it, and ev
 
 import os
 import re
-import sqlite3
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -21,9 +19,13 @@ from lockline.recording.connection import FAULTS, check_header, check_tables, co
 from lockline.recording.tables import Row, accepted_types, table_of
 
 if TYPE_CHECKING:
+    import sqlite3
+    import struct
+
     from lockline.recording import rows
 else:
     rows = Late("lockline.recording.rows")
+    struct = Late("struct")
 
 _MAX_INTEGER = (1 << 63) - 1
 _MAX_ROW_TYPES = 1024
@@ -62,7 +64,7 @@ class Recording:
     Every method raises RecordingError if what it reads is damaged.
     """
 
-    def __init__(self, path: str, connection: sqlite3.Connection, schema: int, made_here: bool = False) -> None:
+    def __init__(self, path: str, connection: "sqlite3.Connection", schema: int, made_here: bool = False) -> None:
         self.path = path
         self.schema = schema
         self.made_here = made_here
@@ -82,7 +84,7 @@ class Recording:
         except FAULTS as error:
             raise damaged(self.path, error) from error
         finally:
-            with suppress(sqlite3.Error):
+            with suppress(*FAULTS):
                 self._connection.execute("COMMIT")
 
     def raw(self, query: str) -> Iterator[tuple[Any, ...]]:

@@ -10,15 +10,24 @@ is None is null; a tuple is an array; of several dataclasses that one is taken w
 Types are looked at when a document is first asked for, not at import.
 """
 
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
+from lockline.base.late import Late
 from lockline.base.text import hide_addresses, may_show
 from lockline.base.values import dataclass, field, fields, is_dataclass
+
+if TYPE_CHECKING:
+    import json
+    from json.encoder import encode_basestring_ascii as _quoted
+else:
+    # Loading all of it takes as long as the JSON of ten lines; entries() need its quotes alone.
+    from _json import encode_basestring_ascii as _quoted
+
+    json = Late("json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,9 +330,6 @@ def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
-_quoted = json.encoder.encode_basestring_ascii
-
-
 def _amount(value: float) -> str:
     if not math.isfinite(value):
         raise ValueError("a number that is none has no form in JSON")
@@ -454,6 +460,8 @@ def _text_code(kind: Any, value: str, at: str, source: _Source, inside: tuple[An
         return f"'[' + ','.join({texts if inner != variable else f'map(str, {value})'}) + ']'"
     if origin is Literal and all(isinstance(argument, str) for argument in arguments):
         return f"{source.name(_quoted)}({value})"
+    if origin is Literal and {type(argument) for argument in arguments} == {int}:
+        return value
     if origin is dict and arguments[0] is not int:
         inner, key = _text_code(arguments[1], variable, at, source, inside), source.variable()
         pair = f"{source.name(_quoted)}({key}) + ':' + str({inner})"
@@ -484,9 +492,10 @@ def walk(shape: type, value: Any, addresses: bool = False, top: int | None = Non
 
 @cache
 def _field_encoder(field: Field) -> _Encode:
+    """How a field of a document becomes JSON text, or a value whose text is its JSON."""
     source = _Source()
     part = _part(field.place, field.attribute, "value", "at", source)
-    made: _Encode = eval(f"lambda value, at: {_code(field.type, part, 'at', source, ()) or part}", source.names)
+    made: _Encode = eval(f"lambda value, at: {_text_code(field.type, part, 'at', source, ())}", source.names)
     return made
 
 
@@ -507,15 +516,15 @@ def pieces(shape: type, value: Any, long: str, listed: Iterable[str], addresses:
 
     listed: these, from entries(); the value itself lacks them.
     """
-    at = At(addresses, None, value)
+    at = At(addresses, None, value, names=_Names(addresses))
     before = "{"
     for one in fields_of(shape):
         assert not one.place.inline
         assert one.place.where is None
-        yield f"{before}{json.dumps(one.name)}:"
+        yield f"{before}{_quoted(one.name)}:"
         before = ","
         if one.name != long:
-            yield json.dumps(_field_encoder(one)(value, at), separators=(",", ":"), allow_nan=False)
+            yield str(_field_encoder(one)(value, at))
             continue
         between = "["
         for entry in listed:
