@@ -7,13 +7,15 @@ rows_of() gives the rows of a fleet's tables, for tests over many fleets; record
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+
+import duckdb
 
 from lockline.base import histogram
 from lockline.fleet.engine import DuckDb
-from lockline.fleet.facts import HOUR_NS, Row
 from lockline.fleet.store import Place
-from lockline.fleet.tables import TABLES
+from lockline.fleet.tables import HOUR_NS, TABLES, Row
 from recording_generator import RecordingBuilder
 
 KERNELS = ("6.1.0-30", "6.12.0-8", "6.12.0-9")
@@ -183,11 +185,16 @@ def record(path: Path, day: HostDay, intervals_per_hour: int = 1) -> Path:
     return builder.finish()
 
 
+@cache
+def _instance() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})
+
+
 class InMemory(DuckDb):
     """An engine whose tables are the generator's, without files."""
 
     def __init__(self, truth: Truth) -> None:
-        super().__init__(threads=1)
+        super().__init__(instance=_instance())
         tables, self.places = rows_of(truth)
         for name, columns in TABLES.items():
             self.put(name, columns, tables.get(name, []))

@@ -44,8 +44,8 @@ def not_gathered(recordings: list[Path], tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture(scope="module")
 def expected(not_gathered: Path) -> list[Any]:
-    """What its own files say, without the name of the directory."""
-    return everything(not_gathered)
+    """What its own files say."""
+    return answers(not_gathered)
 
 
 @pytest.fixture
@@ -74,24 +74,31 @@ VIEWS = ("recordings", "hours", "lock_hours", "lengths", "host_locks", "lock_sha
 EVERY_ROW = " UNION ALL BY NAME ".join(f"SELECT COLUMNS('(.*)') AS '{view}.\\1' FROM {view}" for view in VIEWS)
 
 
-def answers(fleet: Path) -> list[Any]:
-    """What reports, comparisons and views say."""
-    asked = (
-        ("report", fleet, "--since", "24h"),
-        ("report", fleet, "--since", "2025-11-09T07:00", "--until", "2025-11-10T05:00"),
-        ("report", fleet, "--host", "web0001"),
-        ("diff", fleet, "--before", "2025-11-09..2025-11-10", "--after", "2025-11-10..2025-11-11"),
-    )
-    found: list[Any] = [rounded(json.loads(run(*one, "--format", "json")[1])) for one in asked]
+# A report of parts of both days: another would show the same rows.
+REPORT = ("report", "--since", "2025-11-09T07:00", "--until", "2025-11-10T05:00")
+OTHERS = (
+    ("report", "--since", "24h"),
+    ("report", "--host", "web0001"),
+    ("diff", "--before", "2025-11-09..2025-11-10", "--after", "2025-11-10..2025-11-11"),
+)
+
+
+def answers(fleet: Path, *others: tuple[str, ...]) -> list[Any]:
+    """What a report says, what others say, and all rows of the views; without the name of the directory."""
+    found: list[Any] = []
+    for command, *options in (REPORT, *others):
+        made = rounded(json.loads(run(command, fleet, *options, "--format", "json")[1]))
+        assert made.pop("directory") == str(fleet)
+        found.append(made)
     code, rows, told = run("sql", fleet, EVERY_ROW, "--format", "csv")
     assert (code, told) == (0, "")
     return [*found, sorted(rows.splitlines())]
 
 
-def test_answers_are_the_same(fleet: Path, expected: list[Any]) -> None:
+def test_answers_are_the_same(fleet: Path, not_gathered: Path) -> None:
     assert gathered_files(fleet) == []
     assert run("migrate", fleet) == (0, "has schema 2 already\n", "")
-    assert everything(fleet) == expected
+    assert answers(fleet, *OTHERS) == answers(not_gathered, *OTHERS)
     # They come of the gathered files alone.
     placed = list(places(fleet))
     files = [Path(file) for found in files_of(placed, gather.TABLES, alone=True).values() for file in found]
@@ -112,30 +119,23 @@ def test_each_recording_counts_once(
     # What was replaced is there for reports that have begun, and does not count.
     members = [name for one in gathered(target, DATE) for name in one.members]
     assert len(members) > len(set(members)) == HOSTS
-    assert everything(target) == expected
+    assert answers(target) == expected
     monkeypatch.setattr(gather, "_GRACE_S", -1)
     assert run("add", target, *recordings)[0] == 0
     members = [name for one in gathered(target, DATE) for name in one.members]
     assert len(members) == len(set(members)) == HOSTS
-    assert everything(target) == expected
-
-
-def everything(fleet: Path) -> list[Any]:
-    """Answers that do not hold the name of the directory."""
-    return [
-        {key: value for key, value in one.items() if key != "directory"} if isinstance(one, dict) else one
-        for one in answers(fleet)
-    ]
+    assert answers(target) == expected
 
 
 def test_a_recording_that_was_removed_does_not_count(fleet: Path) -> None:
     run("migrate", fleet)
     [host] = fleet.glob(f"date={DATE}/host=web0003")
     shutil.rmtree(host)
-    before = answers(fleet)
-    assert before[0]["before"]["hosts"] == HOSTS - 1
+    before = answers(fleet, *OTHERS)
+    # The host has the second day alone.
+    assert (before[1]["before"]["hosts"], before[0]["period"]["hosts"]) == (HOSTS - 1, HOSTS)
     shutil.rmtree(fleet / GATHERED)
-    assert answers(fleet) == before
+    assert answers(fleet, *OTHERS) == before
 
 
 def test_a_recording_that_was_added_again_counts_as_it_is_now(recordings: list[Path], fleet: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_killed_writer_leaves_nothing_half_gathered(
         assert writer.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert everything(fleet) == expected
+    assert answers(fleet) == expected
     # Who adds meanwhile does not wait.
     assert run("add", fleet, recordings[1])[2] == ""
     writer.kill()
@@ -215,12 +215,18 @@ def test_a_killed_writer_leaves_nothing_half_gathered(
     assert run("add", fleet, recordings[0])[2] == ""
     assert gathered_files(fleet) != []
     assert list((fleet / ADDING).iterdir()) == []
-    assert everything(fleet) == expected
+    assert answers(fleet) == expected
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"a": 1}'])
-def test_members_that_cannot_be_read(text: str, fleet: Path, expected: list[Any]) -> None:
+def test_members_that_cannot_be_read(fleet: Path, expected: list[Any]) -> None:
     run("migrate", fleet)
-    for one in gathered(fleet, DATE):
-        (one.path / "members.json").write_text(text)
-    assert everything(fleet) == expected
+    listed = [one.path / "members.json" for one in gathered(fleet, DATE)]
+    assert listed
+    placed = list(places(fleet))
+    own = {name: sorted(str(file) for file in fleet.glob(f"date={DATE}/*/*/{name}.parquet")) for name in gather.TABLES}
+    for text in ("", "[]", "{", '{"a": 1}'):
+        for file in listed:
+            file.write_text(text)
+        read = files_of(placed, gather.TABLES)
+        assert {name: [file for file in found if DATE in file] for name, found in read.items()} == own, text
+    assert answers(fleet) == expected

@@ -12,8 +12,8 @@ from lockline.base.text import Page, Style, clean, on_page
 from lockline.cli.common import add_html, check_html
 from lockline.cli.terminal import columns, painted, style
 from lockline.diff.lines import LinesDiff, diff_lines, has_lines
-from lockline.diff.model import DEFAULT_THRESHOLD, Rule, compare
-from lockline.diff.recordings import DEFAULT_MIN_SHARE, WaitsDiff, conditions, diff_waits
+from lockline.diff.model import DEFAULT_MIN_SHARE, DEFAULT_THRESHOLD, Rule, compare
+from lockline.diff.recordings import WaitsDiff, conditions, diff_waits
 from lockline.diff.result import Diff, SamplesDiff
 from lockline.diff.samples import direction, read_samples
 from lockline.diff.watched import WatchedDiff, diff_watched, has_watched

@@ -184,7 +184,7 @@ def _filter(arguments: argparse.Namespace) -> "Filter":
 
 
 def _question(arguments: argparse.Namespace) -> "Question":
-    from lockline.diff.recordings import DEFAULT_MIN_SHARE
+    from lockline.diff.model import DEFAULT_MIN_SHARE
     from lockline.fleet.analysis import DEFAULT_GROUPS, DEFAULT_SPAN, DEFAULT_THRESHOLD, Question
 
     since, span = arguments.since or (None, None)
@@ -238,7 +238,7 @@ def _report(arguments: argparse.Namespace) -> tuple[str, int]:
 
 
 def _diff(arguments: argparse.Namespace) -> tuple[str, int]:
-    from lockline.diff.recordings import DEFAULT_MIN_SHARE
+    from lockline.diff.model import DEFAULT_MIN_SHARE
     from lockline.fleet.analysis import DEFAULT_THRESHOLD
     from lockline.fleet.difference import Comparison, compare_sides
 

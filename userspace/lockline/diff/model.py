@@ -22,6 +22,10 @@ from lockline.base.statistics import (
 Verdict = Literal["improved", "regressed", "no difference", "inconclusive"]
 
 DEFAULT_THRESHOLD = 0.02
+# Locks with less waiting than this share of the window on both sides are listed, not judged.
+DEFAULT_MIN_SHARE = 0.001
+# Of the locks, or cache lines, with most waiting or transfers: the others are listed, not judged.
+MAX_JUDGED = 50
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,11 @@ from lockline.analysis.waits import UNKNOWN_LOCK, Limits, Waits, read_waits
 from lockline.base.blocks import BlockTest
 from lockline.base.errors import LocklineError
 from lockline.base.statistics import holm
-from lockline.diff.model import Comparison, Rule, compare_shares, judge
+from lockline.diff.model import MAX_JUDGED, Comparison, Rule, compare_shares, judge
 from lockline.recording.reader import Recording
 
 Identity = tuple[str, str]
 Presence = Literal["both", "new", "gone"]
-
-# Locks with less waiting than this share of the window on both sides are listed, not judged.
-DEFAULT_MIN_SHARE = 0.001
-MAX_JUDGED = 50
 
 # What is as long as this part of a sample is one.
 _WHOLE = 0.75

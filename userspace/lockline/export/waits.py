@@ -11,25 +11,8 @@ from pathlib import Path
 
 from lockline.analysis.model import Report
 from lockline.base.text import Style, clean
-from lockline.export.parquet import load_duckdb, read_rows, write_rows
+from lockline.export.parquet import WAIT_COLUMNS, load_duckdb, read_rows, write_rows
 from lockline.recording.reader import Recording
-
-# Name, and type in DuckDB's words.
-COLUMNS = (
-    ("host", "VARCHAR"),
-    ("boot_id", "VARCHAR"),
-    ("kernel", "VARCHAR"),
-    ("begin_utc", "VARCHAR"),
-    ("second", "DOUBLE"),
-    ("length_ns", "BIGINT"),
-    ("cpu", "INTEGER"),
-    ("lock", "VARCHAR"),
-    ("kind", "VARCHAR"),
-    ("waits", "BIGINT"),
-    ("wait_ns", "BIGINT"),
-    ("max_ns", "BIGINT"),
-    ("failed", "BIGINT"),
-)
 
 Row = tuple[str | int | float, ...]
 
@@ -81,7 +64,7 @@ def to_csv(rows: Iterator[Row]) -> bytes:
     """RFC 4180, with a line of titles, in UTF-8."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow([name for name, _ in COLUMNS])
+    writer.writerow([name for name, _ in WAIT_COLUMNS])
     writer.writerows(rows)
     return text.getvalue().encode("utf-8", "replace")
 
@@ -93,5 +76,5 @@ def to_parquet(rows: Iterator[Row]) -> bytes:
         source, target = Path(directory) / "waits.csv", Path(directory) / "waits.parquet"
         source.write_bytes(to_csv(rows))
         with duckdb.connect() as connection:
-            write_rows(read_rows(connection, source, dict(COLUMNS), header=True), target)
+            write_rows(read_rows(connection, source, dict(WAIT_COLUMNS), header=True), target)
         return target.read_bytes()

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 from lockline.base import histogram
 from lockline.base.errors import LocklineError, RecordingError
-from lockline.export.parquet import load_duckdb, read_rows, write_rows
-from lockline.fleet.facts import Facts, Interval, Row, read_facts
+from lockline.export.parquet import Instance, load_duckdb, read_rows, write_rows
+from lockline.fleet.facts import Facts, Interval, read_facts
 from lockline.fleet.gather import gather_all
 from lockline.fleet.store import Place, aside, clean_up, make_store, place_of, publish
-from lockline.fleet.tables import TABLES, Columns
+from lockline.fleet.tables import TABLES, Row, put_rows
 from lockline.recording.bulk import WAIT_LINE, LockSum, check_rows, collected_sums, lock_sums, wait_lines
 from lockline.recording.reader import Recording, open_recording
 
@@ -85,13 +85,6 @@ def content_hash(path: Path) -> str:
 
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-def put_rows(connection: Any, name: str, columns: Columns, made: Sequence[Row]) -> None:
-    """Make a table of DuckDB of these rows."""
-    selected = ", ".join(f"unnest(${at}::{kind}[]) AS {column}" for at, (column, kind) in enumerate(columns, 1))
-    values = [list(column) for column in zip(*made, strict=True)] if made else [[] for _ in columns]
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {selected}", values)
 
 
 def _head(recording: str, facts: Facts, weight: float) -> str:
@@ -176,7 +169,7 @@ def _write_sums(connection: Any, made: Path, recording: Recording, facts: Facts,
 def _write_waits(connection: Any, made: Path, source: Path, facts: Facts, head: str) -> None:
     """The table of waits by interval and CPU."""
     types = {name: "VARCHAR" if name == "histogram" else "BIGINT" for name in WAIT_LINE}
-    read_rows(connection, source, types, header=False).create("raw")
+    raw = read_rows(connection, source, types, header=False)
     intervals = [(one.id, one.second, one.length_ns, one.hour) for one in facts.intervals]
     steps = (("id", "BIGINT"), ("second", "DOUBLE"), ("length_ns", "BIGINT"), ("hour", "BIGINT"))
     put_rows(connection, "steps", steps, intervals)
@@ -196,12 +189,12 @@ def _write_waits(connection: Any, made: Path, source: Path, facts: Facts, head: 
         FROM raw JOIN steps ON steps.id = raw.interval
         LEFT JOIN locks ON locks.id = raw.lock LEFT JOIN kinds ON kinds.id = raw.kind
         GROUP BY ALL"""
-    write_rows(connection.sql(waited), made / "waits.parquet")
+    write_rows(raw.query("raw", waited), made / "waits.parquet")
 
 
-def _convert(duckdb: Any, recording: Recording, made: Path, name: str, told: Told, facts: Facts) -> int:
+def _convert(instance: Instance, recording: Recording, made: Path, name: str, told: Told, facts: Facts) -> int:
     head = _head(name, facts, told.weight)
-    with duckdb.connect(config={"threads": 1, "temp_directory": str(made.parent)}) as connection:
+    with instance.connect() as connection:
         _write_small(connection, made, facts, head, told)
         rows = _write_sums(connection, made, recording, facts, head)
         if told.intervals and rows:
@@ -214,8 +207,8 @@ def _convert(duckdb: Any, recording: Recording, made: Path, name: str, told: Tol
     return rows
 
 
-def add_one(duckdb: Any, directory: Path, path: str, told: Told) -> Added:
-    """Add one recording; every failure of it is in what is given."""
+def add_one(duckdb: Any, instance: Instance, directory: Path, path: str, told: Told) -> Added:
+    """Add one recording by an instance of DuckDB; every failure of it is in what is given."""
     try:
         with open_recording(path) as recording:
             name = content_hash(Path(path))
@@ -226,7 +219,7 @@ def add_one(duckdb: Any, directory: Path, path: str, told: Told) -> Added:
             with aside(directory) as own:
                 made = own / "made"
                 made.mkdir()
-                rows = _convert(duckdb, recording, made, name, told, facts)
+                rows = _convert(instance, recording, made, name, told, facts)
                 return Added(path, "added" if publish(made, place) else "there", rows=rows, date=facts.date)
     except LocklineError as error:
         return Added(path, "failed", str(error))
@@ -246,13 +239,14 @@ def add(directory: Path, paths: Iterable[str], told: Told, jobs: int) -> Iterato
     make_store(directory)
     clean_up(directory)
     dates = set()
-    with ThreadPoolExecutor(jobs) as pool:
-        for one in pool.map(lambda path: add_one(duckdb, directory, path, told), paths):
-            dates.add(one.date)
-            yield one
-    try:
-        gather_all(duckdb, directory, dates - {""})
-    except (OSError, duckdb.Error) as error:
-        # The recordings are there; reports take longer.
-        reason = str(error).split("\n", 1)[0]
-        yield Added(str(directory), "note", f"{directory}: not gathered for reports: {reason}")
+    with aside(directory) as own, Instance(duckdb, own) as instance:
+        with ThreadPoolExecutor(jobs) as pool:
+            for one in pool.map(lambda path: add_one(duckdb, instance, directory, path, told), paths):
+                dates.add(one.date)
+                yield one
+        try:
+            gather_all(instance, directory, dates - {""})
+        except (OSError, duckdb.Error) as error:
+            # The recordings are there; reports take longer.
+            reason = str(error).split("\n", 1)[0]
+            yield Added(str(directory), "note", f"{directory}: not gathered for reports: {reason}")

@@ -11,8 +11,7 @@ from statistics import median
 from lockline.base import histogram
 from lockline.base.errors import LocklineError
 from lockline.base.statistics import holm
-from lockline.diff.model import Rule, judge
-from lockline.diff.recordings import DEFAULT_MIN_SHARE, MAX_JUDGED
+from lockline.diff.model import DEFAULT_MIN_SHARE, MAX_JUDGED, Rule, judge
 from lockline.fleet.choose import ANY, Filter, Known, known_recordings
 from lockline.fleet.compare import (
     Effect,

@@ -10,8 +10,8 @@ from pathlib import Path
 from lockline.analysis.selection import lock_matches
 from lockline.base.errors import LocklineError
 from lockline.fleet.engine import Engine
-from lockline.fleet.facts import HOUR_NS
 from lockline.fleet.store import Place, open_store, places
+from lockline.fleet.tables import HOUR_NS
 
 # What recordings can be grouped by.
 GROUPS = ("kernel", "cpu_model", "architecture", "host", "lockline_version", "release", "role")

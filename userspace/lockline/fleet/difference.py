@@ -8,8 +8,7 @@ from pathlib import Path
 
 from lockline.analysis.selection import lock_matches
 from lockline.base.errors import LocklineError
-from lockline.diff.model import Rule
-from lockline.diff.recordings import DEFAULT_MIN_SHARE
+from lockline.diff.model import DEFAULT_MIN_SHARE, Rule
 from lockline.fleet.analysis import DEFAULT_THRESHOLD, Lock, Side, Sums, by_host, heaviest, overlapping, totals
 from lockline.fleet.choose import ANY, GROUPS, Filter, Known, known_recordings, parse_moment
 from lockline.fleet.compare import Effect, Shares, compare_groups, compare_times, corrected

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lockline.base.errors import LocklineError
-from lockline.export.parquet import load_duckdb
-from lockline.fleet.add import put_rows
-from lockline.fleet.facts import Row
+from lockline.export.parquet import Columns, load_duckdb
 from lockline.fleet.gather import files_of
 from lockline.fleet.store import Place
-from lockline.fleet.tables import TABLES, Columns
+from lockline.fleet.tables import TABLES, Row, put_rows
 
 SQL = Path(__file__).resolve().parent / "sql"
 # Views of `fleet sql` beside the tables; view_NAME.sql has what they are.
@@ -49,14 +47,14 @@ class Engine(Protocol):
 
 
 class DuckDb:
-    """DuckDB in this process."""
+    """DuckDB in this process; instance: a connection whose instance of DuckDB this one shares."""
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, instance: Any = None) -> None:
         self._duckdb = load_duckdb("lockline fleet", "fleet")
         config: dict[str, Any] = {"memory_limit": MEMORY, "preserve_insertion_order": False}
         if threads is not None:
             config["threads"] = threads
-        self.connection = self._duckdb.connect(config=config)
+        self.connection = self._duckdb.connect(config=config) if instance is None else instance.cursor()
 
     def _execute(self, text: str, values: Sequence[Any] = ()) -> Any:
         try:
@@ -71,10 +69,10 @@ class DuckDb:
             if found:
                 listed = ", ".join("'" + file.replace("'", "''") + "'" for file in found)
                 read = f"SELECT * FROM read_parquet([{listed}], hive_partitioning = false)"
-                self._execute(f"CREATE OR REPLACE VIEW {name} AS {read}")
+                self._execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {read}")
             else:
                 empty = ", ".join(f"NULL::{kind} AS {column}" for column, kind in columns)
-                self._execute(f"CREATE OR REPLACE VIEW {name} AS SELECT {empty} WHERE false")
+                self._execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {empty} WHERE false")
 
     def put(self, name: str, columns: Columns, rows: Sequence[Row]) -> None:
         """See Engine."""
@@ -82,7 +80,7 @@ class DuckDb:
 
     def view(self, name: str, query: str) -> None:
         """See Engine."""
-        self._execute(f"CREATE OR REPLACE VIEW {name} AS {query_text(query)}")
+        self._execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {query_text(query)}")
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
         """See Engine."""

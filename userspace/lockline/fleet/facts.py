@@ -15,6 +15,7 @@ from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style, clean
 from lockline.diff.line_names import function_name, symbol_name
+from lockline.fleet.tables import HOUR_NS, Row
 from lockline.recording import memory, memory_rows, rows
 from lockline.recording.bulk import container_weights
 from lockline.recording.reader import Recording
@@ -22,15 +23,11 @@ from lockline.recording.stacks import without_probe
 from lockline.render.findings import fact_words
 from lockline.rules.report import make_report
 
-HOUR_NS = 3_600_000_000_000
-
 # The stacks with most waiting of one recording; the others have waits without a stack.
 STACKS = 500
 _STACKS_AT_ONCE = 200
 _LINES = 200
 
-Value = str | int | float | None
-Row = tuple[Value, ...]
 # The year 2262 ends the count of ns in 63 bits; before 1980 there was no eBPF, but a clock may not be set.
 _LAST_NS = (1 << 63) - 1 - (1 << 60)
 

@@ -16,9 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from lockline.export.parquet import write_rows
+from lockline.export.parquet import Instance, write_rows
 from lockline.fleet.store import Place, aside, places, publish
 
 GATHERED = ".gathered"
@@ -125,7 +124,9 @@ def _choose(found: Sequence[Gathered], present: Mapping[str, int]) -> tuple[list
     return valid, left
 
 
-def _write(duckdb: Any, directory: Path, date: str, parts: Sequence[Gathered], loose: Mapping[str, Place]) -> None:
+def _write(
+    instance: Instance, directory: Path, date: str, parts: Sequence[Gathered], loose: Mapping[str, Place]
+) -> None:
     files: dict[str, list[str]] = {name: [] for name in TABLES}
     _own(loose.values(), TABLES, files)
     _own((Place(one.path, date, "") for one in parts), TABLES, files)
@@ -135,7 +136,7 @@ def _write(duckdb: Any, directory: Path, date: str, parts: Sequence[Gathered], l
     with aside(directory) as own:
         made = own / "made"
         made.mkdir()
-        with duckdb.connect(config={"threads": 1, "temp_directory": str(own)}) as connection:
+        with instance.connect() as connection:
             for name, listed in files.items():
                 if listed:
                     relation = connection.read_parquet(listed, hive_partitioning=False)
@@ -145,7 +146,7 @@ def _write(duckdb: Any, directory: Path, date: str, parts: Sequence[Gathered], l
         publish(made, Place(_folder(directory, date) / name, date, name))
 
 
-def gather(duckdb: Any, directory: Path, date: str) -> None:
+def gather(instance: Instance, directory: Path, date: str) -> None:
     """Gather the recordings of a day, where enough are not.  Raises OSError and DuckDB's errors."""
     with _alone(_folder(directory, date)) as alone:
         if not alone:
@@ -161,16 +162,16 @@ def gather(duckdb: Any, directory: Path, date: str) -> None:
                 parts.append(one)
                 count += len(one.members)
         if len(loose) >= LEAST:
-            _write(duckdb, directory, date, parts, {name: placed[name] for name in sorted(loose)})
+            _write(instance, directory, date, parts, {name: placed[name] for name in sorted(loose)})
         for one in found:
             if (one not in valid or one in parts) and time.time() - one.path.stat().st_mtime > _GRACE_S:
                 shutil.rmtree(one.path, ignore_errors=True)
 
 
-def gather_all(duckdb: Any, directory: Path, dates: Iterable[str]) -> None:
+def gather_all(instance: Instance, directory: Path, dates: Iterable[str]) -> None:
     """Gather the recordings of these days, and forget days that are gone.  Raises OSError and DuckDB's errors."""
     for date in sorted(dates):
-        gather(duckdb, directory, date)
+        gather(instance, directory, date)
     for entry in (directory / GATHERED).glob("date=*"):
         if not (directory / entry.name).exists():
             shutil.rmtree(entry, ignore_errors=True)

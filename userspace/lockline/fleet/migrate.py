@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lockline.base.errors import LocklineError
-from lockline.export.parquet import load_duckdb, write_rows
+from lockline.export.parquet import Instance, load_duckdb, write_rows
 from lockline.fleet.gather import gather_all
-from lockline.fleet.store import Place, places, schema_of, sync, write_marker
+from lockline.fleet.store import Place, aside, places, schema_of, sync, write_marker
 from lockline.fleet.tables import SCHEMA
 
 _ASIDE = ".migrated"
@@ -46,12 +46,13 @@ def migrate(directory: Path) -> int:
     duckdb = load_duckdb("lockline fleet", "fleet")
     old = schema_of(directory)
     try:
-        with duckdb.connect(config={"threads": 1}) as connection:
+        with aside(directory) as own, Instance(duckdb, own) as instance:
             for schema in range(old, SCHEMA):
-                for place in places(directory):
-                    _STEPS[schema](connection, place)
+                with instance.connect() as connection:
+                    for place in places(directory):
+                        _STEPS[schema](connection, place)
                 write_marker(directory, schema + 1)
-        gather_all(duckdb, directory, {place.date for place in places(directory)})
+            gather_all(instance, directory, {place.date for place in places(directory)})
     except (OSError, duckdb.Error) as error:
         raise LocklineError(f"{directory}: cannot be migrated: {str(error).splitlines()[0]}") from error
     return old

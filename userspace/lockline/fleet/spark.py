@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockline.base.errors import LocklineError
+from lockline.export.parquet import Columns
 from lockline.fleet.engine import EVERY, query_text
-from lockline.fleet.facts import Row
 from lockline.fleet.gather import files_of
 from lockline.fleet.store import Place
-from lockline.fleet.tables import TABLES, Columns
+from lockline.fleet.tables import TABLES, Row
 
 _TYPES = {"VARCHAR": "string", "BIGINT": "bigint", "INTEGER": "int", "DOUBLE": "double", "BLOB": "binary"}
 

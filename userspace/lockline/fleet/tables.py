@@ -5,12 +5,17 @@ Every row has the recording that it is of, its host, and the recording's weight.
 since 1970.
 """
 
-from lockline.export.waits import COLUMNS as WAIT_COLUMNS
+from collections.abc import Sequence
+from typing import Any
+
+from lockline.export.parquet import WAIT_COLUMNS, Columns
+
+Row = tuple[str | int | float | None, ...]
 
 # Schema 1 lacks recordings.release and recordings.role: fleet.migrate.
 SCHEMA = 2
 
-Columns = tuple[tuple[str, str], ...]
+HOUR_NS = 3_600_000_000_000
 
 _OF = (("recording", "VARCHAR"), ("host", "VARCHAR"), ("weight", "DOUBLE"))
 _LOCK = (("lock", "VARCHAR"), ("kind", "VARCHAR"))
@@ -103,3 +108,10 @@ TABLES: dict[str, Columns] = {
         *_FIGURES,
     ),
 }
+
+
+def put_rows(connection: Any, name: str, columns: Columns, made: Sequence[Row]) -> None:
+    """Make a table of DuckDB of these rows."""
+    selected = ", ".join(f"unnest(${at}::{kind}[]) AS {column}" for at, (column, kind) in enumerate(columns, 1))
+    values = [list(column) for column in zip(*made, strict=True)] if made else [[] for _ in columns]
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT {selected}", values)
