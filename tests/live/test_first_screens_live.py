@@ -54,11 +54,19 @@ def test_a_heavy_lock_with_lost_samples(
         # Each wait is an event, and the rings hold 512 for each CPU.
         options = ("-p", str(load.pid), "-I", "0.2", "--threshold", "1us", "--memory", "4M")
         with Collector(live, recording, *options) as collector, Recording(recording) as result:
-            wait_for(lambda: (result.number("SELECT count(*) FROM interval") or 0) >= 2, "intervals")
-            # On a busy machine the collector takes long to go on: what is lost is then a small part.
+
+            def two_intervals_more() -> None:
+                now = result.number("SELECT count(*) FROM interval") or 0
+                wait_for(lambda: (result.number("SELECT count(*) FROM interval") or 0) >= now + 2, "intervals")
+
+            two_intervals_more()
+            # On a busy machine the collector takes long to go on: what is lost is then a small part.  And not each
+            # switch of a thread is a wait for the map.
+            more = 2500
             while (result.number(lost) or 0) < 0.01 * (result.number("SELECT sum(waits) FROM lock_total") or 0):
-                stand_still(collector, Path(f"/proc/{load.pid}/status"))
-                wait_for(lambda: result.number(lost), "lost events")
+                stand_still(collector, Path(f"/proc/{load.pid}/status"), more)
+                two_intervals_more()
+                more *= 2
             collector.stop()
     lines = screen(["report", str(recording)], monkeypatch, capsys)
     text = of(lines)
@@ -73,12 +81,12 @@ def test_a_heavy_lock_with_lost_samples(
     assert "samples of waits" in trust, lines
 
 
-def stand_still(collector: Collector, status: Path) -> None:
-    """Stop the collector for more waits of a process than its rings hold, and let it go on."""
+def stand_still(collector: Collector, status: Path, more: int) -> None:
+    """Stop the collector until the threads of a process have switched `more` times, and let it go on."""
     collector.process.send_signal(signal.SIGSTOP)
     before = switches(status)
     # A wait for the map is a switch of its thread.
-    wait_for(lambda: switches(status) > before + 2500, "waits while the collector stands still")
+    wait_for(lambda: switches(status) > before + more, "waits while the collector stands still")
     collector.process.send_signal(signal.SIGCONT)
 
 

@@ -205,7 +205,7 @@ def test_why_follows_goroutines(program: Path, tmp_path: Path) -> None:
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-        story = why(tmp_path, "-p", str(process.pid), "-d", "10")
+        story = why(tmp_path, "-p", str(process.pid), "-d", "8")
         process.communicate("\n\n")
     assert [step["probe"] for step in story["steps"]] == ["totals", "futex", "go"]
     verdict = story["verdict"]

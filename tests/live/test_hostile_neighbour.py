@@ -15,7 +15,7 @@ SOMEBODY = "65534"
 WAYS = ("fifo", "files", "changing", "names", "forks", "owners")
 ROUNDS, HOLD_US = 5, 2000
 # Addresses of the neighbour that the recording has met, before its end is asked for.
-FRAMES = 20
+FRAMES = 6
 
 
 @pytest.fixture(scope="module")
