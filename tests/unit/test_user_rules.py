@@ -23,9 +23,22 @@ from lockline.analysis.futex_waits import (
     HolderLook,
 )
 from lockline.analysis.hidden_waits import HiddenWaits
+from lockline.analysis.java_monitors import Monitor
 from lockline.analysis.model import Figures, Report
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import CONDITION_VARIABLE, GIL, GO_MUTEX, RUBY_GVL, RWLOCK, Goroutines
+from lockline.analysis.user_evidence import (
+    ABSL_MUTEX,
+    CONDITION_VARIABLE,
+    GIL,
+    GO_MUTEX,
+    MONITOR,
+    PY_LOCK,
+    RUBY_GVL,
+    RUST_MUTEX,
+    RUST_RWLOCK,
+    RWLOCK,
+    Goroutines,
+)
 from lockline.base.text import Style
 from lockline.recording.reader import open_recording
 from lockline.recording.rows import Frame
@@ -178,6 +191,69 @@ def test_calls_that_wake_nobody(quiet: Report, empty: int, rule: str) -> None:
     assert [found.rule for found in findings] == ([rule] if rule else [])
     if rule:
         assert told(findings[0]).evidence == ("60,000 calls a second wake nobody, of 60,000 in all",)
+
+
+@pytest.mark.parametrize(
+    ("make", "stack"), [(RUST_MUTEX, ()), ("", ("__lll_lock_wait_private", "fprintf", "log_line"))]
+)
+def test_a_lock_that_the_program_did_not_make_wakes_nobody_with_its_own_finding(
+    quiet: Report, make: str, stack: tuple[str, ...]
+) -> None:
+    """The program cannot change whom it wakes: no finding of its own says that it should."""
+    total = {"wakes": 60_000, "wakes_empty": 50_000}
+    modules = ("/lib/libc.so.6", "/lib/libc.so.6", "/srv/server")
+    frames = tuple(Frame(4096, name, 0, module) for name, module in zip(stack, modules, strict=False))
+    stacks = (FutexStack("waiter", 30, 30, 0, frames),)
+    futex = of_program(2, LOCK, 400 * MS, total=total, make=make, sure="high", stacks=stacks)
+    (found,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    assert found.rule == "user-lock"
+    assert "50,000 calls a second wake nobody, of 60,000 in all" in told(found).evidence
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "called"),
+    [
+        (RUST_MUTEX, "", "a Rust Mutex of their own program"),
+        (ABSL_MUTEX, "", "an absl::Mutex of their own program"),
+        (RUST_RWLOCK, "", "a Rust RwLock, a read-write lock of their own program"),
+        (RUST_MUTEX, "TABLE", "TABLE of their own program"),
+        ("", "", "a lock of their own program"),
+    ],
+)
+def test_a_lock_without_a_name_is_called_by_its_make(quiet: Report, make: str, name: str, called: str) -> None:
+    futex = of_program(2, LOCK, 400 * MS, make=make, name=name)
+    (found,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    assert told(found).title == f"Threads of server (7) wait for {called}"
+
+
+@pytest.mark.parametrize(
+    ("function", "where"), [("acquire_timed", ""), ("py::work:/srv/app.py", ", in py::work:/srv/app.py()")]
+)
+def test_which_lock_of_python_it_is(quiet: Report, function: str, where: str) -> None:
+    """Its threads wait in the interpreter's function for any lock, unless CPython names the program's own."""
+    stacks = (stack_of("waiter", 30, "syscall", function, "main"),)
+    futex = of_program(2, LOCK, 400 * MS, make=PY_LOCK, stacks=stacks)
+    (found,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    words = told(found)
+    assert words.title == f"Threads of server (7) wait for a lock of Python's threading (Lock, RLock){where}"
+    assert words.next[0].startswith("`py-spy dump --pid 7`")
+
+
+@pytest.mark.parametrize(
+    ("class_name", "todo"),
+    [
+        ("java.io.PrintStream", "each call has the stream's lock until it is done"),
+        ("java.util.Hashtable", "the class locks itself in each call"),
+        # Objects that programs make for nothing but a lock.
+        ("java.lang.Object", "make the synchronized part shorter"),
+        ("com.example.Orders", "make the synchronized part shorter"),
+    ],
+)
+def test_a_monitor_that_the_program_cannot_split(quiet: Report, class_name: str, todo: str) -> None:
+    monitor = Monitor(4096, class_name, 1.0, 20, "", 0, 0.0)
+    futex = of_program(2, LOCK, 400 * MS, make=MONITOR, monitors=(monitor,))
+    (found,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    assert told(found).next[0].startswith(todo)
 
 
 @pytest.mark.parametrize(

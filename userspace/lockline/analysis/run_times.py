@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lockline.recording import rows
 
+# What CPython calls its program's functions, where it names them (perf map support).
+PYTHON_CODE = "py::"
 _PYTHON = re.compile(r"python3\.(\d+)")
 # The first CPython that writes a map: 3.12.
 _PYTHON_WITH_MAP = 12
@@ -62,7 +64,7 @@ _INTERPRETS = "Builtins_InterpreterEntryTrampoline"
 
 def _python_without_names(frames: Sequence[rows.Frame]) -> bool:
     """Whether a CPython that could name its functions runs some, and has named none."""
-    if any(frame.symbol.startswith("py::") for frame in frames):
+    if any(frame.symbol.startswith(PYTHON_CODE) for frame in frames):
         return False
     versions = (_PYTHON.search(frame.module) for frame in frames if "_PyEval_EvalFrame" in frame.symbol)
     return any(version and int(version[1]) >= _PYTHON_WITH_MAP for version in versions)

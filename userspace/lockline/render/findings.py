@@ -324,6 +324,14 @@ REMEDIES: Mapping[str, str] = {
         "do less between writeLock().lock() and unlock(); StampedLock can read without taking a lock, and a"
         " ConcurrentHashMap locks its parts"
     ),
+    "java-call-less": (
+        "the class locks itself in each call: call it less, have one for each thread, or use a class of"
+        " java.util.concurrent in its place"
+    ),
+    "java-write-less": (
+        "each call has the stream's lock until it is done: collect lines in a buffer of the thread's own, or let one"
+        " thread write for all (an asynchronous logger)"
+    ),
     "java-narrow-monitor": (
         "make the synchronized part shorter, and split it: an object to lock for each part of the data, or a"
         " ConcurrentHashMap"
@@ -379,6 +387,10 @@ REMEDIES: Mapping[str, str] = {
     "python-release-gil": (
         "move the computing into libraries that release the GIL (NumPy, hashlib, zlib, an extension of your own)"
     ),
+    "python-which-lock": (
+        "`py-spy dump --pid {process:id}`, a few times: the lines that wait show which lock it is; do less with it held"
+    ),
+    "python-who-has-gil": "`py-spy top --gil --pid {process:id}` shows the functions that have it",
     "raise-cpu-limit": (
         "raise the CPU limit of its control group (cpu.max; cpu.stat there counts throttled_usec), or, of a real-time"
         " task, kernel.sched_rt_runtime_us"
@@ -393,6 +405,10 @@ REMEDIES: Mapping[str, str] = {
         " what shares nothing"
     ),
     "ruby-release-gvl": "let C extensions compute without it (rb_thread_call_without_gvl())",
+    "ruby-which-lock": (
+        "`rbspy snapshot --pid {process:id}`, a few times: the lines that wait show which lock it is; do less with it"
+        " held"
+    ),
     "same-order": "let all take these locks in the same order",
     "see-episode": "see what ran on the holder's CPU meanwhile: `lockline report --episodes 1`",
     "see-line-map": "`lockline watch -i FILE` has the line's map, and who takes it from whom",

@@ -5,10 +5,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from lockline.analysis.answer import NEGLIGIBLE_USER_SHARE
-from lockline.analysis.findings import Fact, Function, Process, Remedy, Task, Text, fact, part, remedy
+from lockline.analysis.c_library_locks import CLibraryLock, c_library_lock
+from lockline.analysis.findings import Fact, Function, Measure, Process, Remedy, Task, Text, fact, part, remedy
 from lockline.analysis.futex_waits import FutexWaits
 from lockline.analysis.java_locks import method_of
+from lockline.analysis.library_locks import LibraryLock, library_lock
 from lockline.analysis.model import Holder, LockWaits, Report
+from lockline.analysis.user_evidence import BEHAVIOUR
 from lockline.base.c_library import FUTEX_CALLERS
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal, without_internals
@@ -32,6 +35,9 @@ USER_RULES = (
     "user-lock",
     "wake-storm",
 )
+# Calls that wake nobody, in a second, and their part of all: some are made where a waiter has just gone.
+_EMPTY_CALLS = 20_000
+_IN_VAIN = 0.5
 # What shares are of.
 THE_WINDOW = "the window"
 ALL_WAITING = "all lock waiting"
@@ -56,6 +62,20 @@ def worth_telling(report: Report, locks: Iterable[LockWaits]) -> list[LockWaits]
         for lock in locks
         if lock.figures.waits >= ENOUGH_WAITS and length and lock.figures.wait_ns / length >= WORTH_TELLING
     ]
+
+
+def library_of(futex: FutexWaits) -> CLibraryLock | LibraryLock | None:
+    """The library whose own lock it is, if it is one's."""
+    return (c_library_lock(futex) or library_lock(futex)) if futex.make in ("", BEHAVIOUR) else None
+
+
+def empty_wakes(report: Report, futex: FutexWaits) -> Fact | None:
+    """How many calls wake nobody, where that is most of them, and costs something."""
+    total, seconds = futex.total, report.window.duration_ns / 1e9
+    if not seconds or total.wakes_empty < _EMPTY_CALLS * seconds or total.wakes_empty < _IN_VAIN * total.wakes:
+        return None
+    rate = Measure(round(total.wakes_empty / seconds), "calls")
+    return fact("empty-wakes", rate=rate, calls=Measure(total.wakes, "calls"))
 
 
 def stands_out(report: Report, lock: LockWaits, wait_ns: int) -> bool:

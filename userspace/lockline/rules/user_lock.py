@@ -12,7 +12,6 @@ from lockline.analysis.c_library_locks import (
     STDIO,
     TIME_ZONE,
     CLibraryLock,
-    c_library_lock,
 )
 from lockline.analysis.findings import (
     Fact,
@@ -34,13 +33,16 @@ from lockline.analysis.futex_waits import LOCK, PAGE_FAULT, FutexWaits, HolderLo
 from lockline.analysis.java_locks import object_class
 from lockline.analysis.java_monitors import ENOUGH_LOOKS as ENOUGH_AT_MONITORS
 from lockline.analysis.java_monitors import heaviest, owner_of
-from lockline.analysis.library_locks import LibraryLock, library_lock
+from lockline.analysis.library_locks import LibraryLock
 from lockline.analysis.model import Report
 from lockline.analysis.pthreads import PHASE_WORD
+from lockline.analysis.run_times import PYTHON_CODE
 from lockline.analysis.user_evidence import (
+    ABSL_MUTEX,
     ATOMICS,
     BEHAVIOUR,
     ERLANG_LOCK,
+    FOLLY_MUTEX,
     GIL,
     GO_CHANNEL,
     GO_MUTEX,
@@ -49,6 +51,8 @@ from lockline.analysis.user_evidence import (
     MONITOR,
     NET_LOCK,
     NET_MONITOR,
+    OPENMP_LOCK,
+    PARKING_LOT,
     PY_LOCK,
     PY_MUTEX,
     PY_PROCESS_LOCK,
@@ -56,11 +60,22 @@ from lockline.analysis.user_evidence import (
     RUBY_GVL,
     RUBY_MUTEX,
     RUST_CHANNEL,
+    RUST_MUTEX,
     RUST_RWLOCK,
     RWLOCK,
+    TBB_MUTEX,
     lock_called,
 )
-from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, released_in, share, waited_in
+from lockline.rules.common import (
+    ENOUGH_WAITS,
+    THE_WINDOW,
+    USER_WORTH_TELLING,
+    empty_wakes,
+    library_of,
+    released_in,
+    share,
+    waited_in,
+)
 from lockline.rules.herd import condition_of, out_of_condition
 
 # A wait that needs no others beside it.
@@ -104,6 +119,11 @@ _CLAIMS = {
     ROW_LOCK: "hot-row-lock",
 }
 
+# Makes that tell more than "a lock", where the word has no name.
+_SPOKEN = (ABSL_MUTEX, FOLLY_MUTEX, OPENMP_LOCK, PARKING_LOT, RUST_MUTEX, RUST_RWLOCK, RWLOCK, TBB_MUTEX)
+# Classes of Java's library; objects of java.lang are what programs lock of their own: an Object, a Class.
+_JAVA_LIBRARY = ("java.", "javax.", "jdk.", "sun.")
+_JAVA_LANGUAGE = "java.lang."
 
 # In terms of what the program calls, as nobody can shorten the C library.
 _LIBRARY_REMEDIES = {
@@ -187,16 +207,29 @@ def _of_java_lock(class_name: str) -> tuple[Remedy, ...]:
     return remedy("java-narrow-lock"), remedy("java-lock-events")
 
 
+def _of_monitor(class_name: str) -> tuple[Remedy, ...]:
+    """What to do about a Java monitor.  Classes of Java's own library lock themselves, and no program changes them."""
+    if class_name.startswith("java.io."):
+        return remedy("java-write-less"), remedy("java-lock-events")
+    if class_name.startswith(_JAVA_LIBRARY) and not class_name.startswith(_JAVA_LANGUAGE):
+        return remedy("java-call-less"), remedy("java-lock-events")
+    return remedy("java-narrow-monitor"), remedy("java-lock-events")
+
+
 def _remedies(make: str, process: Process, released: str, stacks: bool, class_name: str) -> tuple[Remedy, ...]:
     """What to do, in the language's terms.  class_name: of a Java object that is locked, if it is known."""
     if make == GIL:
-        return remedy("python-processes"), remedy("python-release-gil")
+        return remedy("python-processes"), remedy("python-release-gil"), remedy("python-who-has-gil", process=process)
     if make == RUBY_GVL:
         return remedy("ruby-processes"), remedy("ruby-release-gvl"), remedy("ruby-fewer-threads")
-    if make in (PY_LOCK, PY_PROCESS_LOCK, PY_MUTEX, RUBY_MUTEX, ATOMICS):
+    if make in (PY_LOCK, PY_MUTEX):
+        return remedy("python-which-lock", process=process), remedy("do-less-with-it-held")
+    if make == RUBY_MUTEX:
+        return remedy("ruby-which-lock", process=process), remedy("do-less-with-it-held")
+    if make in (PY_PROCESS_LOCK, ATOMICS):
         return (remedy("do-less-with-it-held"),)
     if make == MONITOR:
-        return remedy("java-narrow-monitor"), remedy("java-lock-events")
+        return _of_monitor(class_name)
     if make == NET_MONITOR:
         return remedy("net-narrow-monitor"), remedy("net-contention-events")
     if make == NET_LOCK:
@@ -275,6 +308,9 @@ def _claim(
     if futex.make in _SELDOM and waiting < BOUND:
         return fact(_SELDOM[futex.make], process=process)
     where = waited_in(futex)
+    if futex.make in (PY_LOCK, PY_MUTEX) and not where.startswith(PYTHON_CODE):
+        # A function of the interpreter, in which threads wait for any lock.
+        where = ""
     monitor = heaviest(futex.monitors)
     if futex.make == MONITOR and monitor is not None:
         owner = owner_of(monitor)
@@ -310,11 +346,6 @@ def _of_writers(futex: FutexWaits) -> tuple[Remedy, ...]:
     )
 
 
-def _library_of(futex: FutexWaits) -> CLibraryLock | LibraryLock | None:
-    """The library whose own lock it is, if it is one's."""
-    return (c_library_lock(futex) or library_lock(futex)) if futex.make in ("", BEHAVIOUR) else None
-
-
 def _in_library(library: CLibraryLock | LibraryLock) -> Fact:
     """Evidence for it."""
     where = part(library.part, "the sampled waits")
@@ -330,6 +361,13 @@ def _of_library(library: CLibraryLock | LibraryLock) -> tuple[Remedy, ...]:
     if isinstance(library, CLibraryLock):
         return _LIBRARY_REMEDIES[library.kind]
     return (remedy("allocate-less"), remedy("more-arenas")) if library.allocates else (remedy("call-library-less"),)
+
+
+def _spoken(lock: UserLock, make: str) -> UserLock:
+    """A lock as a sentence calls it: by its make, where it has no name."""
+    if lock.name or make not in _SPOKEN:
+        return lock
+    return UserLock(f"{'an' if make[0] in 'aeiouAEIOU' else 'a'} {make}", "")
 
 
 def _enough(futex: FutexWaits) -> bool:
@@ -383,9 +421,12 @@ def find(report: Report) -> list[Finding]:
         if owners:
             evidence.append(fact("owners-seen", owners=owners))
         evidence += _of_chain(report, futex) + _done_by_holders(futex) + _monitors_seen(futex)
-        library = _library_of(futex)
+        library = library_of(futex)
         if library is not None:
             evidence.append(_in_library(library))
+        in_vain = empty_wakes(report, futex) if futex.make or library is not None else None
+        if in_vain is not None:
+            evidence.append(in_vain)
         released = released_in(futex)
         woken = out_of_condition(futex) if futex.make in ("", BEHAVIOUR) else 0.0
         if woken >= _MOSTLY:
@@ -400,7 +441,7 @@ def find(report: Report) -> list[Finding]:
                 rule=rule,
                 subject=lock,
                 confidence="high" if owners or library or (futex.make and futex.sure == "high") else "medium",
-                claim=_claim(futex, process, lock, asleep, library, waiting),
+                claim=_claim(futex, process, _spoken(lock, futex.make), asleep, library, waiting),
                 evidence=tuple(evidence),
                 remedies=((remedy("shorten-other", other=other, lock=lock),) if other else ())
                 + (remedy("no-sleep-with-it-held"),) * bool(asleep)

@@ -16,7 +16,8 @@ from lockline.analysis.findings import (
 )
 from lockline.analysis.futex_waits import CONDITION, LOCK, SEMAPHORE, UNCLEAR, FutexWaits
 from lockline.analysis.model import Report
-from lockline.rules.common import released_in, waited_in
+from lockline.analysis.user_evidence import BEHAVIOUR
+from lockline.rules.common import empty_wakes, library_of, released_in, waited_in
 from lockline.rules.herd import HERD, condition_of, woken_at_once
 
 # Awake for less on average, a thread had next to nothing to do.
@@ -27,9 +28,6 @@ _SWITCH_NS = 5_000
 _WORTH_TELLING = 0.05
 # Sets of threads beyond which their number is not known.
 _KNOWN_THREADS = 96
-# Calls that wake nobody, in a second, and their part of all: some are made where a waiter has just gone.
-_CALLS = 20_000
-_IN_VAIN = 0.5
 # What such a call takes at least: a system call that looks into an empty queue.
 _CALL_NS = 200
 # Natures of what threads wait at for others, and not for a lock.
@@ -88,22 +86,17 @@ def _of_many(report: Report, futex: FutexWaits) -> Finding | None:
 
 
 def _of_nobody(report: Report, futex: FutexWaits) -> Finding | None:
-    """Calls that wake nobody."""
-    total, seconds = futex.total, report.window.duration_ns / 1e9
-    if not seconds or total.wakes_empty < _CALLS * seconds or total.wakes_empty < _IN_VAIN * total.wakes:
+    """Calls that wake nobody.  Those of a lock that a library or a run time makes are told with the lock."""
+    found = empty_wakes(report, futex)
+    made_by_others = futex.make not in ("", BEHAVIOUR) or library_of(futex) is not None
+    if found is None or (futex.nature == LOCK and made_by_others):
         return None
     return _finding(
         futex,
         fact("wakes-nobody", process=Process(futex.futex.comm, futex.futex.tgid), lock=UserLock(futex.futex.name, "")),
-        [
-            fact(
-                "empty-wakes",
-                rate=Measure(round(total.wakes_empty / seconds), "calls"),
-                calls=Measure(total.wakes, "calls"),
-            )
-        ],
+        [found],
         remedy("wake-if-waited"),
-        total.wakes_empty * _CALL_NS,
+        futex.total.wakes_empty * _CALL_NS,
         "high",
     )
 
