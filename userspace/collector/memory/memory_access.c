@@ -245,19 +245,19 @@ void memory_access_fetch(const struct memory_access *access)
 	__builtin_prefetch(access->more);
 }
 
-void memory_access_fetch_more(const struct memory_access *access, const struct memory_access *sample)
+void memory_access_fetch_more(const struct memory_access *access, __u32 thread, __u32 cpu)
 {
 	const struct memory_more *more = access->more;
 
 	if (!more)
 		return;
 	if (more->listed)
-		__builtin_prefetch(&more->listed[sample->thread], 1);
+		__builtin_prefetch(&more->listed[thread], 1);
 	else
-		__builtin_prefetch(&more->shares[place_of(sample->thread, more->share_bits)], 1);
+		__builtin_prefetch(&more->shares[place_of(thread, more->share_bits)], 1);
 	__builtin_prefetch(more->kinds, 1);
 	if (more->cpus)
-		__builtin_prefetch(more->cpus + sample->cpu / 8, 1);
+		__builtin_prefetch(more->cpus + cpu / 8, 1);
 }
 
 static int add_to_more(struct memory_access *access, const struct memory_access *sample, struct memory_budget *budget)
@@ -302,6 +302,28 @@ int memory_access_add(struct memory_access *access, const struct memory_access *
 			return err;
 	}
 	return add_to_more(access, sample, budget);
+}
+
+bool memory_access_count(struct memory_access *access, __u32 kind, __u32 thread, __u16 cpu, __u64 weight)
+{
+	struct memory_more *more = access->more;
+	struct memory_kind_sum *sum;
+
+	if (!more || thread >= more->listed_size || more->listed[thread] == LISTED_FULL || memory_access_full(access))
+		return false;
+	sum = find_kind(more, kind);
+	if (!sum)
+		return false;
+	if (cpu != access->cpu) {
+		if (access->cpu == MEMORY_NO_CPU || cpu / 8u >= more->cpu_bytes)
+			return false;
+		more->cpus[cpu / 8] |= 1u << cpu % 8;
+	}
+	more->share_count += !more->listed[thread]++;
+	sum->count++;
+	sum->weight += weight;
+	access->count++;
+	return true;
 }
 
 __u32 memory_access_threads(const struct memory_access *access)

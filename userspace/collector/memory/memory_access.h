@@ -65,11 +65,17 @@ static inline bool memory_access_full(const struct memory_access *access)
 	return access->count == ~0u;
 }
 
+/*
+ * One sample more, where there is a place for its kind, its thread and its CPU,
+ * as there is for nearly all; false: memory_access_add() has to make one, and
+ * nothing has changed.
+ */
+bool memory_access_count(struct memory_access *access, __u32 kind, __u32 thread, __u16 cpu, __u64 weight);
 /* One sample more, with the sample's own values.  -ENOSPC: not within the budget, and nothing has changed. */
 int memory_access_add(struct memory_access *access, const struct memory_access *sample, struct memory_budget *budget);
 /* What memory_access_add() will look at is fetched from memory: what there is more, then what that points to. */
 void memory_access_fetch(const struct memory_access *access);
-void memory_access_fetch_more(const struct memory_access *access, const struct memory_access *sample);
+void memory_access_fetch_more(const struct memory_access *access, __u32 thread, __u32 cpu);
 /* How many threads have a part in it. */
 __u32 memory_access_threads(const struct memory_access *access);
 /* Whether samples of it are of several CPUs. */

@@ -292,7 +292,7 @@ static void fetch_item(const struct hash_index *index, __u32 hash, const void *i
 
 static void fetch_access(const struct memory_lines *lines, struct memory_waiting *waiting)
 {
-	if (waiting->refused || waiting->is_known)
+	if (waiting->refused)
 		return;
 	hash_index_for(&lines->access_index, waiting->access_hash, found)
 	{
@@ -314,8 +314,6 @@ static int settle_line(struct memory_lines *lines, struct memory_waiting *waitin
 	struct memory_access *access = &waiting->access;
 	__s64 number;
 
-	if (waiting->is_known)
-		return 0;
 	number = find_line(lines, &waiting->line, waiting->line_hash);
 	if (number < 0)
 		return refuse(lines, waiting, number);
@@ -325,41 +323,44 @@ static int settle_line(struct memory_lines *lines, struct memory_waiting *waitin
 	return 0;
 }
 
-/* Adds to the access that is known, or finds it; its number, or negative errno. */
-static __s64 put_access(struct memory_lines *lines, struct memory_waiting *waiting)
+/* What is left to do of a sample that was added to the access of this number, or was not: negative errno. */
+static int finish_access(struct memory_lines *lines, struct memory_waiting *waiting, __s64 number)
 {
-	struct memory_access *access = waiting->is_known ? &lines->accesses[waiting->access_number - 1] : NULL;
-	__s64 number;
-	int err;
-
-	if (access && !memory_access_full(access)) {
-		err = memory_access_add(access, &waiting->access, lines->budget);
-		waiting->access.line = access->line;
-		return err ?: (__s64)waiting->access_number - 1;
-	}
-	if (access) {
-		waiting->access.line = access->line;
-		waiting->access.code = access->code;
-		return add_access(lines, &waiting->access, hash_access(&waiting->access));
-	}
-	number = add_access(lines, &waiting->access, waiting->access_hash);
-	if (number >= 0 && lines->known) {
-		waiting->known.access = number + 1;
-		lines->known[waiting->place] = waiting->known;
-	}
-	return number;
-}
-
-static int settle_access(struct memory_lines *lines, struct memory_waiting *waiting)
-{
-	__s64 number = put_access(lines, waiting);
-
 	if (number < 0)
 		return refuse(lines, waiting, number);
 	take_page(lines, &lines->accesses[number], waiting->page);
 	if (waiting->lock)
 		take_wait(lines, waiting);
 	return 0;
+}
+
+static int settle_access(struct memory_lines *lines, struct memory_waiting *waiting)
+{
+	__s64 number = add_access(lines, &waiting->access, waiting->access_hash);
+
+	if (number >= 0 && lines->known) {
+		waiting->known.access = number + 1;
+		lines->known[waiting->place] = waiting->known;
+	}
+	return finish_access(lines, waiting, number);
+}
+
+/* The same of a sample whose access is known: at once. */
+static int settle_known(struct memory_lines *lines, struct memory_waiting *waiting, const struct memory_known *known)
+{
+	struct memory_access *access = &lines->accesses[known->access - 1];
+	__s64 number = known->access - 1;
+	int err;
+
+	waiting->access.line = access->line;
+	waiting->access.code = access->code;
+	if (memory_access_full(access)) {
+		number = add_access(lines, &waiting->access, hash_access(&waiting->access));
+	} else {
+		err = memory_access_add(access, &waiting->access, lines->budget);
+		number = err ?: number;
+	}
+	return finish_access(lines, waiting, number);
 }
 
 /* Puts those that wait into the sums, in their turn. */
@@ -372,8 +373,7 @@ static int settle(struct memory_lines *lines)
 
 	lines->waiting_count = 0;
 	for (waiting = begin; !few && waiting < end; waiting++)
-		if (!waiting->is_known)
-			fetch_item(&lines->line_index, waiting->line_hash, lines->lines, sizeof(*lines->lines));
+		fetch_item(&lines->line_index, waiting->line_hash, lines->lines, sizeof(*lines->lines));
 	for (waiting = begin; !err && waiting < end; waiting++)
 		err = settle_line(lines, waiting);
 	for (waiting = begin; !few && waiting < end; waiting++)
@@ -383,11 +383,18 @@ static int settle(struct memory_lines *lines)
 			memory_access_fetch(&lines->accesses[waiting->access_number - 1]);
 	for (waiting = begin; !few && waiting < end; waiting++)
 		if (waiting->access_number)
-			memory_access_fetch_more(&lines->accesses[waiting->access_number - 1], &waiting->access);
+			memory_access_fetch_more(&lines->accesses[waiting->access_number - 1], waiting->access.thread,
+						 waiting->access.cpu);
 	for (waiting = begin; !err && waiting < end; waiting++)
 		if (!waiting->refused)
 			err = settle_access(lines, waiting);
 	return err;
+}
+
+bool memory_lines_need_fetching(const struct memory_lines *lines)
+{
+	/* What lies in the processor's caches need not be fetched. */
+	return lines->known && lines->access_count >= FEW_ACCESSES;
 }
 
 static __u32 known_place(const struct memory_sample *sample)
@@ -398,9 +405,30 @@ static __u32 known_place(const struct memory_sample *sample)
 
 void memory_lines_fetch(const struct memory_lines *lines, const struct memory_sample *sample)
 {
-	/* What lies in the processor's caches need not be fetched. */
-	if (lines->known && lines->access_count >= FEW_ACCESSES)
-		__builtin_prefetch(&lines->known[known_place(sample)]);
+	__builtin_prefetch(&lines->known[known_place(sample)]);
+}
+
+__u32 memory_lines_fetch_access(const struct memory_lines *lines, const struct memory_sample *sample)
+{
+	const struct memory_known *known = &lines->known[known_place(sample)];
+
+	if (known->address != sample->address || known->ip != sample->ip)
+		return 0;
+	if (known->access)
+		__builtin_prefetch(&lines->accesses[known->access - 1], 1);
+	return known->access;
+}
+
+void memory_lines_fetch_more(const struct memory_lines *lines, __u32 access)
+{
+	if (access)
+		memory_access_fetch(&lines->accesses[access - 1]);
+}
+
+void memory_lines_fetch_counts(const struct memory_lines *lines, __u32 access, __u32 thread, __u32 cpu)
+{
+	if (access)
+		memory_access_fetch_more(&lines->accesses[access - 1], thread, cpu);
 }
 
 /* What the sample is to be known by, but for whether it is mapped. */
@@ -449,43 +477,65 @@ static bool describe(struct memory_lines *lines, struct memory_waiting *waiting,
 	return data && code_mapping;
 }
 
-int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sample, __u32 thread,
-		     const struct memory_objects *objects, const struct memory_space *space)
+/* Puts a sample among those that wait, or at once into the access that is known; code: of one that is not. */
+static __attribute__((noinline)) int add_slowly(struct memory_lines *lines, const struct memory_sample *sample,
+						__u32 thread, __u32 kind, __u32 code, const struct memory_known *known)
 {
 	struct memory_waiting *waiting = &lines->waiting[lines->waiting_count];
-	const struct memory_known *known;
-	__u32 kind;
-	__s64 code = 0;
 
-	waiting->place = known_place(sample);
-	known = look_up(lines, sample, objects, space, waiting->place);
-	waiting->is_known = known;
-	waiting->access_number = known ? known->access : 0;
-	if (known)
-		__builtin_prefetch(&lines->accesses[known->access - 1], 1);
-	kind = count_kind(lines, sample,
-			  known ? known->state & 1 : describe(lines, waiting, sample, objects, space, &code));
-	if (!sample->address)
-		return 0;
-	if (code < 0)
-		return refuse(lines, waiting, code);
 	waiting->refused = false;
+	waiting->access_number = 0;
 	waiting->page = sample->physical;
 	waiting->lock = sample->lock;
 	waiting->wait_kind = sample->wait_kind;
 	waiting->access = (struct memory_access){
 		.code = code,
 		.thread = thread,
-		.kind = kind | sample->live,
+		.kind = kind,
 		.cpu = take_cpu(lines, sample->cpu),
 		.offset = sample->address & (lines->line_size - 1),
 		.count = 1,
 		.weight = sample->weight,
 	};
-	/* What lies in the processor's caches need not be fetched. */
-	if (known && lines->access_count < FEW_ACCESSES)
-		return settle_access(lines, waiting);
+	if (known)
+		return settle_known(lines, waiting, known);
 	return ++lines->waiting_count == MEMORY_WAITING ? settle(lines) : 0;
+}
+
+static __attribute__((noinline)) int add_unknown(struct memory_lines *lines, const struct memory_sample *sample,
+						 __u32 thread, const struct memory_objects *objects,
+						 const struct memory_space *space, __u32 place)
+{
+	struct memory_waiting *waiting = &lines->waiting[lines->waiting_count];
+	__s64 code;
+	bool mapped = describe(lines, waiting, sample, objects, space, &code);
+	__u32 kind = count_kind(lines, sample, mapped);
+
+	waiting->place = place;
+	if (!sample->address)
+		return 0;
+	if (code < 0)
+		return refuse(lines, waiting, code);
+	return add_slowly(lines, sample, thread, kind | sample->live, code, NULL);
+}
+
+int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sample, __u32 thread,
+		     const struct memory_objects *objects, const struct memory_space *space)
+{
+	__u32 place = known_place(sample), kind;
+	const struct memory_known *known = look_up(lines, sample, objects, space, place);
+	struct memory_access *access;
+
+	if (!known)
+		return add_unknown(lines, sample, thread, objects, space, place);
+	/* Nearly all samples are like one before. */
+	access = &lines->accesses[known->access - 1];
+	kind = count_kind(lines, sample, known->state & 1) | sample->live;
+	if (sample->lock || sample->cpu >= MEMORY_CPUS ||
+	    !memory_access_count(access, kind, thread, sample->cpu, sample->weight))
+		return add_slowly(lines, sample, thread, kind, 0, known);
+	take_page(lines, access, sample->physical);
+	return 0;
 }
 
 /* What one access adds to the sums of its line. */

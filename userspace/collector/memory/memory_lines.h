@@ -81,7 +81,6 @@ struct memory_waiting {
 	__u32 access_number; /* the number + 1 of the access that it likely adds to; 0: a new one */
 	__u32 place;         /* in known */
 	bool refused;
-	bool is_known; /* it adds to that access for sure; what follows is not set then */
 	__u32 line_hash;
 	__u32 access_hash; /* of one that has a line */
 	struct memory_known known;
@@ -134,8 +133,17 @@ void memory_lines_close(struct memory_lines *lines);
 /* space: of the data, for what is mapped below it; NULL: none. */
 int memory_lines_add(struct memory_lines *lines, const struct memory_sample *sample, __u32 thread,
 		     const struct memory_objects *objects, const struct memory_space *space);
-/* What memory_lines_add() will look at first for this sample is fetched from memory. */
+/*
+ * What memory_lines_add() will look at for a sample that comes soon is fetched
+ * from memory, where that is of use, in four steps.  Each needs what the one
+ * before has fetched, so that some samples should be worked on between two of
+ * them.  access: what the second step gives, 0: it is not known.
+ */
+bool memory_lines_need_fetching(const struct memory_lines *lines);
 void memory_lines_fetch(const struct memory_lines *lines, const struct memory_sample *sample);
+__u32 memory_lines_fetch_access(const struct memory_lines *lines, const struct memory_sample *sample);
+void memory_lines_fetch_more(const struct memory_lines *lines, __u32 access);
+void memory_lines_fetch_counts(const struct memory_lines *lines, __u32 access, __u32 thread, __u32 cpu);
 /* After the last sample: all of them are in the sums. */
 int memory_lines_finish(struct memory_lines *lines);
 /* The sums of each line, of what its accesses have now. */

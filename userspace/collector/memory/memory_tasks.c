@@ -126,7 +126,9 @@ static __s64 find_thread(struct memory_tasks *tasks, const struct memory_task *t
 	return number;
 }
 
-__s64 memory_tasks_thread(struct memory_tasks *tasks, __u32 pid, __u32 tid, const struct memory_space **space)
+/* As memory_tasks_thread(), of a task that was not the last one in its place. */
+static __attribute__((noinline)) __s64 look_up_thread(struct memory_tasks *tasks, __u32 pid, __u32 tid,
+						      const struct memory_space **space)
 {
 	__s64 number = find_task(tasks, pid, tid), thread;
 	struct memory_task *task;
@@ -142,6 +144,18 @@ __s64 memory_tasks_thread(struct memory_tasks *tasks, __u32 pid, __u32 tid, cons
 	if (thread >= 0)
 		task->thread = thread;
 	return thread;
+}
+
+__s64 memory_tasks_thread(struct memory_tasks *tasks, __u32 pid, __u32 tid, const struct memory_space **space)
+{
+	__u32 recent = tasks->recent[tid % MEMORY_RECENT_TASKS];
+	const struct memory_task *task = &tasks->tasks[recent];
+
+	/* Nearly all samples are of these. */
+	if (recent >= tasks->task_count || task->tid != tid || task->pid != pid || task->thread == NO_THREAD)
+		return look_up_thread(tasks, pid, tid, space);
+	*space = tasks->processes[task->process].space;
+	return task->thread;
 }
 
 static int refused(struct memory_tasks *tasks, __s64 err)

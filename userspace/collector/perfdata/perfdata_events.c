@@ -117,6 +117,9 @@ static struct perfdata_layout layout_of(__u64 type)
 			*fields[i].place = layout.size;
 		layout.size += 8;
 	}
+	layout.whole = true;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		layout.whole &= !fields[i].place || *fields[i].place != FIELD_NONE;
 	return layout;
 }
 
@@ -278,8 +281,39 @@ static __u64 word_at(const __u8 *body, __u8 place)
 	return word;
 }
 
-/* Of a sample in this machine's byte order, whose fields all have their places. */
-static void take_fixed(const struct perfdata_event *event, const __u8 *body, __u16 misc, struct memory_sample *out)
+static __u64 word_there(const __u8 *body, __u8 place)
+{
+	__u64 word;
+
+	memcpy(&word, body + place, sizeof(word));
+	return word;
+}
+
+/* Of a sample in this machine's byte order, which has every field, in its place. */
+static inline void take_whole(const struct perfdata_event *event, const __u8 *body, __u16 misc,
+			      struct memory_sample *out)
+{
+	const struct perfdata_layout *layout = &event->layout;
+	__u64 ids = word_there(body, layout->tid), weight = word_there(body, layout->weight);
+
+	out->time = word_there(body, layout->time);
+	out->ip = word_there(body, layout->ip);
+	out->address = word_there(body, layout->address);
+	out->physical = word_there(body, layout->physical);
+	out->data_src = word_there(body, layout->data_src);
+	out->weight = event->sample_type & SAMPLE_WEIGHT ? weight : (__u32)weight;
+	out->pid = ids;
+	out->tid = ids >> 32;
+	out->cpu = word_there(body, layout->cpu);
+	out->cpumode = misc & MISC_CPUMODE;
+	out->wait_kind = 0;
+	out->live = 0;
+	out->lock = 0;
+}
+
+/* The same, where some fields may be missing. */
+static __attribute__((noinline)) void take_fixed(const struct perfdata_event *event, const __u8 *body, __u16 misc,
+						 struct memory_sample *out)
 {
 	const struct perfdata_layout *layout = &event->layout;
 	__u64 ids = layout->tid == FIELD_NONE ? ~0ull : word_at(body, layout->tid);
@@ -300,8 +334,8 @@ static void take_fixed(const struct perfdata_event *event, const __u8 *body, __u
 }
 
 /* Field by field: of one whose fields are as long as they say, or of another byte order. */
-static int take_fields(const struct perfdata_event *event, struct perfdata_bytes bytes, __u16 misc,
-		       struct memory_sample *out)
+static __attribute__((noinline)) int take_fields(const struct perfdata_event *event, struct perfdata_bytes bytes,
+						 __u16 misc, struct memory_sample *out)
 {
 	__u64 type = event->sample_type;
 
@@ -355,11 +389,15 @@ int perfdata_sample(struct perfdata_events *events, const __u8 *body, size_t siz
 		    struct memory_sample *out)
 {
 	struct perfdata_event *event = sample_event(events, body, size);
+	bool fixed;
 	int err = 0;
 
 	if (!event)
 		return -ENOENT;
-	if (event->layout.size && size >= event->layout.size && !events->big)
+	fixed = event->layout.size && size >= event->layout.size && !events->big;
+	if (fixed && event->layout.whole)
+		take_whole(event, body, misc, out);
+	else if (fixed)
 		take_fixed(event, body, misc, out);
 	else
 		err = take_fields(event, (struct perfdata_bytes){.at = body, .end = body + size, .big = events->big},

@@ -23,7 +23,8 @@ struct perfdata_layout {
 	__u8 weight;
 	__u8 data_src;
 	__u8 physical;
-	__u8 size; /* up to the last of them; 0: places differ from sample to sample */
+	__u8 size;  /* up to the last of them; 0: places differ from sample to sample */
+	bool whole; /* all fields have a place, as `perf c2c record` has them */
 };
 
 struct perfdata_event {

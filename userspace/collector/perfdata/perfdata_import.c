@@ -227,8 +227,7 @@ int perfdata_import_open(struct perfdata_import *import, const struct options *o
 	*import = (struct perfdata_import){.options = options};
 	import->budget.limit = options->memory_bytes ?: DEFAULT_MEMORY;
 	import->first_ns = ~0ull;
-	import->order.sample = perfdata_sums_sample;
-	import->order.ahead = perfdata_sums_ahead;
+	import->order.samples_due = perfdata_sums_samples;
 	import->order.change = apply_change;
 	import->order.context = import;
 	import->reader.input.fd = -1;

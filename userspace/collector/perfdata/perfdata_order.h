@@ -19,9 +19,8 @@
 struct perfdata_change;
 
 struct perfdata_order {
-	int (*sample)(void *context, const struct memory_sample *sample);
-	/* A sample that comes soon: what it needs can be fetched from memory. */
-	void (*ahead)(const void *context, const struct memory_sample *sample);
+	/* Samples whose turn it is, with no change between them. */
+	int (*samples_due)(void *context, const struct memory_sample *samples, __u32 count);
 	perfdata_record_function *change;
 	void *context;
 	struct memory_sample *samples;
@@ -65,7 +64,7 @@ static inline struct memory_sample *perfdata_order_place(struct perfdata_order *
 static inline int perfdata_order_sample(struct perfdata_order *order, const struct memory_sample *sample)
 {
 	if (!perfdata_has_time(sample->time))
-		return order->sample(order->context, sample);
+		return order->samples_due(order->context, sample, 1);
 	order->sample_count++;
 	order->added++;
 	if (sample->time > order->largest)

@@ -382,6 +382,39 @@ static void tell_cut(struct perfdata_reader *reader, const char *what)
 		memory_problem(reader->problems, reader->input.offset, "%s", what);
 }
 
+/* Samples that lie in the buffer one after the other: nearly all records are such ones. */
+static int take_samples(struct perfdata_reader *reader, perfdata_record_function *function, void *context)
+{
+	struct perfdata_input *input = &reader->input;
+	const __u8 *begin = input->buffer + input->begin, *at = begin;
+	__u64 held = input->end - input->begin, left;
+	bool big = reader->events.big;
+	int err = 0;
+
+	if (held > input->limit - input->offset)
+		held = input->limit - input->offset;
+	for (left = held; !err && left >= 8 && perfdata_u32(at, big) == RECORD_SAMPLE;) {
+		__u16 size = perfdata_u16(at + 6, big);
+		struct perfdata_record_view record = {
+			.type = RECORD_SAMPLE,
+			.misc = perfdata_u16(at + 4, big),
+			.body = at + 8,
+			.size = size - 8u,
+			.place = input->offset + (at - begin),
+		};
+
+		if (size < 8 || size > left)
+			break;
+		reader->records++;
+		reader->bytes += size;
+		err = function(context, &record);
+		at += size;
+		left -= size;
+	}
+	perfdata_input_skip(input, held - left);
+	return err;
+}
+
 int perfdata_reader_run(struct perfdata_reader *reader, perfdata_record_function *function, void *context)
 {
 	struct perfdata_input *input = &reader->input;
@@ -389,11 +422,15 @@ int perfdata_reader_run(struct perfdata_reader *reader, perfdata_record_function
 	int err = 0;
 
 	while (!err && !at_end(reader)) {
-		const __u8 *header = perfdata_input_peek(input, 8);
 		struct perfdata_record_view record;
+		const __u8 *header;
 		__u64 behind;
 		__u16 size;
 
+		err = take_samples(reader, function, context);
+		if (err || at_end(reader))
+			continue;
+		header = perfdata_input_peek(input, 8);
 		if (!header) {
 			tell_cut(reader, "the file ends inside of a record");
 			return 0;
@@ -415,14 +452,6 @@ int perfdata_reader_run(struct perfdata_reader *reader, perfdata_record_function
 			.size = size - 8u,
 			.place = input->offset,
 		};
-		if (record.type == RECORD_SAMPLE) {
-			/* Nearly all are. */
-			reader->records++;
-			reader->bytes += size;
-			err = function(context, &record);
-			perfdata_input_skip(input, size);
-			continue;
-		}
 		behind = trailing(reader, &record);
 		if (record.type == RECORD_COMPRESSED || record.type == RECORD_COMPRESSED2)
 			err = unpack(reader, &record, function, context);

@@ -317,7 +317,7 @@ static int apply_sample(struct perfdata_import *import, const struct line *line,
 	    !last_number(line->rest, &before, 16, &sample.address))
 		return -EBADMSG;
 	note_event(import, line->rest, before);
-	return perfdata_sums_sample(import, &sample);
+	return perfdata_sums_samples(import, &sample, 1);
 }
 
 static int apply_line(struct perfdata_import *import, const char *text, size_t attempt)

@@ -35,9 +35,7 @@ struct perfdata_import {
 	char script_events[1024]; /* their names then, each with its end */
 };
 
-/* One that comes soon. */
-void perfdata_sums_ahead(const void *context, const struct memory_sample *sample);
-/* One sample, in its turn. */
-int perfdata_sums_sample(void *context, const struct memory_sample *sample);
+/* Some samples, in their turn: between them no name and no mapping changes. */
+int perfdata_sums_samples(void *context, const struct memory_sample *samples, __u32 count);
 
 #endif /* LOCKLINE_PERFDATA_SUMS_H */
