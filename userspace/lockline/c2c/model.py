@@ -60,7 +60,7 @@ class Counts(NamedTuple):
     @property
     def transfers(self) -> int:
         """Accesses for which the line came from another core: sampled loads, or of a watched line all accesses."""
-        return self.asked()[0]
+        return self.hitm + self.peer + (self.watched or 0)
 
     @property
     def clean(self) -> int:
@@ -69,7 +69,9 @@ class Counts(NamedTuple):
         perf counts a load that a peer's cache served as a hit at its level too: it is a transfer, and not a second
         load.
         """
-        return self.asked()[1]
+        near = (self.llc_hit or 0) - (self.local_peer or 0)
+        away = (self.remote_hit or 0) - (self.remote_peer or 0)
+        return max(near, 0) + max(away, 0)
 
     def asked(self) -> tuple[int, int, int, int]:
         """What the rules ask for, in one go: transfers, clean, and wrote and found of an access."""

@@ -211,9 +211,13 @@ def divide(
     holders = _holders(grouped.values()) if has_lock else frozenset()
     view = _View(has_lock, callers, holders)
     counts_of = [add_counts([access.counts for access in accesses]) for _, accesses in grouped.values()]
-    prices = [cost(counts, kind) for counts in counts_of]
-    total = sum(prices)
     by_transfers = kind == COST_TRANSFERS
+    if by_transfers:
+        # Each access knows its own.
+        prices = [sum([access.transfers for access in accesses]) for _, accesses in grouped.values()]
+    else:
+        prices = [cost(counts, kind) for counts in counts_of]
+    total = sum(prices)
     parts = []
     for (bounds, accesses), counts, price in zip(grouped.values(), counts_of, prices, strict=True):
         main = tuple(significant(accesses))

@@ -109,7 +109,10 @@ def users_of_all(rows: Sequence[Access]) -> Users:
     cpus = threads = count = groups = samples = 0
     # Whether each access tells them.
     cpus_told = threads_told = bool(rows)
+    same_nodes, told = True, rows[0].nodes if rows else ""
     for row in rows:
+        if row.nodes != told:
+            same_nodes = False
         regulars = row.threads & ~row.strays if row.strays else row.threads
         if row.cpus:
             cpus |= row.cpus
@@ -128,8 +131,11 @@ def users_of_all(rows: Sequence[Access]) -> Users:
     cpus, threads = cpus if cpus_told else 0, threads if threads_told else 0
     if cpus:
         count = cpus.bit_count()
-    places = [_nodes(told) for told in {row.nodes for row in rows}]
-    nodes = (places[0] if len(places) == 1 else frozenset[str]().union(*places)) if all(places) else None
+    if same_nodes:
+        nodes = _nodes(told)
+    else:
+        places = [_nodes(told) for told in {row.nodes for row in rows}]
+        nodes = frozenset[str]().union(*places) if all(places) else frozenset()
     if threads:
         alone = threads.bit_count() == 1
     elif cpus:

@@ -73,7 +73,6 @@ def _percent(share: float) -> str:
     return f"{share:.0%}"
 
 
-@lru_cache(4096)
 def _by(functions: tuple[str, ...]) -> str:
     shown = [name for name in functions if name != "?"]
     return f" by {', '.join(shown[:3])}" if shown else ""
@@ -90,18 +89,23 @@ _DOES: tuple[tuple[Role, str], ...] = (
 )
 
 
+@lru_cache(4096)
+def _doing(roles: tuple[tuple[Role, tuple[str, ...]], ...]) -> str:
+    """Who does what, in words: the same functions stand in line after line."""
+    known = dict(roles)
+    return "; ".join([f"{text}{_by(known[role])}" for role, text in _DOES if role in known])
+
+
 def describe(part: Part, word: str, counted: bool = True, share: float | None = None) -> str:
     """One member in words: its share, and who does what to it.
 
     counted: whether its stores are a count; share: where it is another one than the member's own.
     """
-    roles = part.roles
-    doing = [f"{text}{_by(roles[role])}" for role, text in _DOES if role in roles]
     stores = part.counts.stores or 0
     writes = f", {stores:,} stores" if stores and counted else ""
     name = part.name if not part.member else f"{part.member} (+{max(0, part.begin):#x})"
     of_all = _percent(part.share if share is None else share)
-    return f"{name}: {of_all} of the {word}{writes}; {'; '.join(doing)}"
+    return f"{name}: {of_all} of the {word}{writes}; {_doing(tuple(part.roles.items()))}"
 
 
 def _amount(line: Line) -> str:

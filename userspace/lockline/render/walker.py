@@ -72,7 +72,22 @@ class Policy:
     made: Any = None
 
 
-Source = str | Callable[[Any, At], Any]
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """As a source: numbers added up, by attributes with dots; None counts as 0.  known: the sum of none is None."""
+
+    names: tuple[str, ...]
+    known: bool = False
+
+    def code(self, value: str) -> str:
+        """Code for the sum of a value's."""
+        every = [f"{value}.{name}" for name in self.names]
+        added = " + ".join(f"({one} or 0)" for one in every)
+        none = " and ".join(f"{one} is None" for one in every)
+        return f"(None if {none} else {added})" if self.known else f"({added})"
+
+
+Source = str | Sum | Callable[[Any, At], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +137,9 @@ def shown(
 ) -> Any:
     """A field of a document.
 
-    about: what it means.  source: where the value is: attributes with dots, ITSELF, or a function of the enclosing
-    value; None: the attribute of the field's name.  name: in JSON, if that is no name in Python.  where: without it
-    the field is left out.
+    about: what it means.  source: where the value is: attributes with dots, ITSELF, a Sum, or a function of the
+    enclosing value; None: the attribute of the field's name.  name: in JSON, if that is no name in Python.  where:
+    without it the field is left out.
     """
     return field(metadata={_KEY: Place(about, source, name, False, where)})
 
@@ -229,6 +244,8 @@ class _Source:
 
 def _part(place: Place, attribute: str, value: str, at: str, source: _Source) -> str:
     """Code for what a field shows of a value."""
+    if isinstance(place.source, Sum):
+        return place.source.code(value)
     if callable(place.source):
         return f"{source.name(place.source)}({value}, {at})"
     if place.source == ITSELF or (place.source is None and place.inline):

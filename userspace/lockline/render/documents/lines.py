@@ -20,6 +20,7 @@ from lockline.render.walker import (
     Name,
     Positive,
     Repeated,
+    Sum,
     as_line,
     entries,
     inline,
@@ -81,19 +82,11 @@ class Totals:
     transfers: Count = shown("HITM and peer snoops of all")
 
 
-def _hitm(counts: Any, _: At) -> int | None:
-    return None if counts.local_hitm is None and counts.remote_hitm is None else counts.hitm
-
-
-def _peer(counts: Any, _: At) -> int | None:
-    return None if counts.local_peer is None and counts.remote_peer is None else counts.peer
-
-
 @dataclass(frozen=True)
 class Hitm:
     """Loads that found the line modified in another cache."""
 
-    total: Count | None = shown("both", _hitm)
+    total: Count | None = shown("both", Sum(("local_hitm", "remote_hitm"), known=True))
     local: Count | None = shown("on this node", "local_hitm")
     remote: Count | None = shown("on another node", "remote_hitm")
 
@@ -102,7 +95,7 @@ class Hitm:
 class Peer:
     """Loads that another core's cache served, where the PMU does not tell whether it was modified (Arm SPE)."""
 
-    total: Count | None = shown("both", _peer)
+    total: Count | None = shown("both", Sum(("local_peer", "remote_peer"), known=True))
     local: Count | None = shown("on this node", "local_peer")
     remote: Count | None = shown("on another node", "remote_peer")
 
@@ -166,12 +159,12 @@ class Access:
     """The accesses of one instruction to one offset."""
 
     code: Instruction = inline("code", again=True)
-    threads: KnownCount = shown("how many threads", lambda one, _: one.threads.bit_count())
+    threads: KnownCount = shown("how many threads", "threads.bit_count()")
     records: Count | None = shown("samples", "counts.records")
     loads: Count | None = shown("loads", "counts.loads")
     stores: Count | None = shown("stores", "counts.stores")
-    hitm: Count = shown("HITM", "counts.hitm")
-    peer: Count = shown("peer snoops", "counts.peer")
+    hitm: Count = shown("HITM", Sum(("counts.local_hitm", "counts.remote_hitm")))
+    peer: Count = shown("peer snoops", Sum(("counts.local_peer", "counts.remote_peer")))
     transfers: Count | None = shown("of a watched line", "counts.watched")
     cpus: KnownCount = shown("at least so many CPUs", "cpu_count")
 
