@@ -312,13 +312,15 @@ def is_over(known: Investigation) -> Ended | None:
 
 
 def _nothing_waits(known: Investigation) -> bool:
-    kernel, user = waiting(known)
+    kernel, _ = waiting(known)
+    # A later look may have been short, or at a moment without waits: it takes nothing back.
+    user = max((seen.user_waiters or 0.0 for _, seen in known.observations), default=0.0)
     longest = max((seen.longest_ns for _, seen in known.observations), default=0)
     among = hypotheses(known)
     if any(one.cause in UNSEEN_WAITING or stands_at_mutex(one) for one in among):
         return False
     little = NEGLIGIBLE_SHARE if any(one.supported for one in among) else BUSY_WAITERS
-    return kernel < little and longest < NEGLIGIBLE_WAIT_NS and (user is None or user < NEGLIGIBLE_USER_SHARE)
+    return kernel < little and longest < NEGLIGIBLE_WAIT_NS and user < NEGLIGIBLE_USER_SHARE
 
 
 def _has_unread(known: Investigation) -> bool:

@@ -99,6 +99,43 @@ def _delayed_owners(owners: Sequence[Owner | None]) -> float | None:
     return 1 - sum(ran) / len(ran) if ran else None
 
 
+# Rounds in which what holders do is worked out; later ones change nothing that is shown.
+_ROUNDS = 40
+# Moments that nobody saw stand for what is possible, so that a few moments prove nothing.
+_UNSEEN_MOMENTS = 1.0
+
+
+def _does(look: ThreadLook) -> str:
+    """What a thread does that waits at no futex: where it sleeps, or that it runs or wants to."""
+    return "" if look.state == "R" else f"{look.state} {look.sleeps_in}"
+
+
+def _parts(moments: Sequence[Sequence[ThreadLook]]) -> list[list[float]]:
+    """How likely each of the threads that may hold a lock does so, moment by moment.
+
+    One of them has it, the others have let it go.  What holders do shows where one thread alone may have it: what is
+    only ever seen beside that is what threads do without the lock.  So the two are told apart together, by expectation
+    and maximization (Dempster, Laird and Rubin, 1977) from equal parts on.  Where several are always seen together,
+    nothing tells them apart, and the parts stay equal.
+    """
+    kinds = sorted({_does(look) for moment in moments for look in moment})
+    by_kind = [[kinds.index(_does(look)) for look in moment] for moment in moments]
+    parts = [[1 / len(moment)] * len(moment) for moment in moments]
+    for _ in range(_ROUNDS if len(kinds) > 1 else 0):
+        held = [_UNSEEN_MOMENTS / len(kinds)] * len(kinds)
+        let_go = list(held)
+        for moment, part in zip(by_kind, parts, strict=True):
+            for kind, one in zip(moment, part, strict=True):
+                held[kind] += one
+                let_go[kind] += 1 - one
+        with_it = [one / sum(held) for one in held]
+        without = [one / sum(let_go) for one in let_go]
+        for moment, part in zip(by_kind, parts, strict=True):
+            odds = [with_it[kind] / without[kind] for kind in moment]
+            part[:] = [one / sum(odds) for one in odds]
+    return parts
+
+
 # How far apart the words of one pthread_rwlock_t lie: readers wait at one, writers at both.
 _RWLOCK_WORDS = 8
 
@@ -115,7 +152,7 @@ def holders_of(
 
     A thread that is ever seen waiting for the futex uses it, and known_users do: those that were seen to wait for it,
     to own it or to let others on before.  At a moment when some of these wait, the others that wait at no futex are
-    those that may hold it: each has an equal part of that moment.  look_ns: from one look to the next.  owners: whom
+    those that may hold it, each with a part of that moment (_parts).  look_ns: from one look to the next.  owners: whom
     the lock names at each look, as far as it does: with enough of these, nothing is guessed.
     """
     near = _RWLOCK_WORDS if rwlock else 0
@@ -136,11 +173,12 @@ def holders_of(
     owned = sum(owner is not None for owner in named)
     exact = owned >= ENOUGH_OWNERS
     waiting = 0
-    known = running = sleeping = disk = 0.0
+    running = sleeping = disk = 0.0
     functions: defaultdict[str, float] = defaultdict(float)
     asleep_at_once: list[int] = []
-    comms: Counter[str] = Counter()
+    comms: defaultdict[str, float] = defaultdict(float)
     likely: list[dict[int, ThreadLook]] = []
+    of_moments: list[list[ThreadLook]] = []
     for moment, owner in zip(looks, named, strict=True):
         if not any(waits(look) for look in moment):
             likely.append({})
@@ -152,14 +190,14 @@ def holders_of(
         if exact:
             candidates = [] if owner is None else [owner.look]
         likely.append({look.tid: look for look in candidates})
-        if not candidates:
-            continue
-        known += 1
+        if candidates:
+            of_moments.append(candidates)
+    known = len(of_moments)
+    for candidates, parts in zip(of_moments, _parts(of_moments), strict=True):
         places = Counter(look.sleeps_in for look in candidates if look.state != "R")
         asleep_at_once.append(max(places.values(), default=0))
-        for look in candidates:
-            part = 1 / len(candidates)
-            comms[look.comm] += 1
+        for look, part in zip(candidates, parts, strict=True):
+            comms[look.comm] += part
             if look.state == "R":
                 running += part
                 continue
@@ -174,7 +212,7 @@ def holders_of(
     name, most = max(functions.items(), key=lambda item: (item[1], item[0]), default=("", 0.0))
     return Holders(
         looks=waiting,
-        known=round(known),
+        known=known,
         running=running / known if known else 0.0,
         sleeping=sleeping / known if known else 0.0,
         disk=disk / known if known else 0.0,
@@ -183,7 +221,7 @@ def holders_of(
         delayed=_delayed_owners(named) if exact else _delayed(likely, look_ns),
         owners=owned,
         used_cpus=_used_ns(looks, users) / length_ns if length_ns > 0 else 0.0,
-        comm=comms.most_common(1)[0][0] if comms else "",
+        comm=max(comms, key=lambda comm: comms[comm], default=""),
         together=sum(count > 1 for count in asleep_at_once) / some if (some := sum(map(bool, asleep_at_once))) else 0.0,
         places=sum(asleep_at_once) / known if known else 0.0,
         behind=elsewhere.most_common(1)[0] if elsewhere else (0, 0),

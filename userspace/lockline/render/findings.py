@@ -217,7 +217,7 @@ SENTENCES: Mapping[str, str] = {
     "comes-last": "{task} comes last in {part}; with even work it would be {even}",
     "out-of-condition": "{part} are of threads that a condition variable woke",
     "awake-briefly": "{woken} were woken, and were awake for {awake} on average: most had nothing to do",
-    "empty-wakes": "{rate} calls a second wake nobody, of {calls} in all",
+    "empty-wakes": "{rate} calls a second wake nobody, {part} of all",
     "woken-by": "most are woken by {function}",
     "bucket-waits": "{waits} waits for {buckets} bucket{buckets:s}, {waiting}: {part} of the window",
     "buckets-collide": (

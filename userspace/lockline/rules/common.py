@@ -75,7 +75,7 @@ def empty_wakes(report: Report, futex: FutexWaits) -> Fact | None:
     if not seconds or total.wakes_empty < _EMPTY_CALLS * seconds or total.wakes_empty < _IN_VAIN * total.wakes:
         return None
     rate = Measure(round(total.wakes_empty / seconds), "calls")
-    return fact("empty-wakes", rate=rate, calls=Measure(total.wakes, "calls"))
+    return fact("empty-wakes", rate=rate, part=part(total.wakes_empty / total.wakes, "the calls"))
 
 
 def stands_out(report: Report, lock: LockWaits, wait_ns: int) -> bool:
