@@ -19,7 +19,7 @@
 #define NAMES 4096
 /* ROW_PROBES of bpf/table.bpf.h */
 #define PROBES  16
-#define FLUSHES 12
+#define FLUSHES 7
 #define KIND    KIND_SPINLOCK
 #define WAIT_NS 1000
 

@@ -20,13 +20,13 @@
 
 #define SECOND    1000000000ull
 #define INTERVALS 60
-#define ROWS      150 /* of an interval */
-#define POINTS    50  /* and with the word `many`, as the laboratories have it: */
+#define ROWS      60
+#define POINTS    50 /* and with the word `many`, as the laboratories have it: */
 #define MANY      200
 #define FULL      80 /* recordings whose disk is full */
 #define SECTOR    512
 /* The journal goes into the file every few intervals. */
-#define MAX_BYTES (8ull << 20)
+#define MAX_BYTES (4ull << 20)
 
 enum which { DATABASE, JOURNAL, OTHER };
 enum what { WRITTEN, TRUNCATED, SYNCED, COMMITTED };

@@ -15,8 +15,8 @@
 
 #define SECOND 1000000000ull
 #define START  (1000 * SECOND)
-#define LOCKS  5
-#define CPUS   3
+#define LOCKS  3
+#define CPUS   2
 #define TASKS  7
 
 static char directory[] = "/tmp/recording_keep_test.XXXXXX", path[PATH_MAX];
@@ -170,14 +170,14 @@ static void sums_are_as_before(void)
 	struct keeper keeper = {.keep_ns = 3600 * SECOND};
 	struct recording *recording = create(&keeper);
 
-	run(recording, &keeper, 3000, 0);
-	check_sums(START, 3000);
+	run(recording, &keeper, 1500, 0);
+	check_sums(START, 1500);
 	check_whole();
 	CHECK_TEXT(ask("SELECT min(length), max(length) FROM (SELECT end_ns - begin_ns AS length FROM interval"
-		       " WHERE end_ns < 3600 * 1000000000)"),
+		       " WHERE end_ns < 2100 * 1000000000)"),
 		   "60000000000 60000000000");
-	CHECK(number("SELECT count(*) FROM interval") < 120, "%s intervals", ask("SELECT count(*) FROM interval"));
-	CHECK_TEXT(ask("SELECT min(end_ns - begin_ns) FROM interval WHERE end_ns > 3990 * 1000000000"), "1000000000");
+	CHECK(number("SELECT count(*) FROM interval") < 90, "%s intervals", ask("SELECT count(*) FROM interval"));
+	CHECK_TEXT(ask("SELECT min(end_ns - begin_ns) FROM interval WHERE end_ns > 2490 * 1000000000"), "1000000000");
 	CHECK_TEXT(ask("SELECT count(*) FROM meta WHERE name = 'removed_until_ns'"), "0");
 	/* One row for each CPU, lock and interval, with one entry for its bucket. */
 	CHECK_TEXT(ask("SELECT max(length(histogram)) FROM wait_interval"), "6");
@@ -216,12 +216,12 @@ static void what_is_older_goes(void)
 	struct recording *recording = create(&keeper);
 	long long kept;
 
-	run(recording, &keeper, 2500, 8);
+	run(recording, &keeper, 1300, 8);
 	kept = number("SELECT min(begin_ns) FROM interval");
-	check_sums(kept, 2500);
+	check_sums(kept, 1300);
 	check_whole();
-	CHECK(kept >= (long long)(START + (2500 - 600 - 60) * SECOND), "%lld", kept);
-	CHECK(kept <= (long long)(START + (2500 - 600) * SECOND), "%lld", kept);
+	CHECK(kept >= (long long)(START + (1300 - 600 - 60) * SECOND), "%lld", kept);
+	CHECK(kept <= (long long)(START + (1300 - 600) * SECOND), "%lld", kept);
 	CHECK(kept == number("SELECT value FROM meta WHERE name = 'removed_until_ns'"), "%lld", kept);
 	/* The longest of each are kept: the later ones are longer. */
 	CHECK_TEXT(
@@ -230,14 +230,16 @@ static void what_is_older_goes(void)
 	CHECK(number("SELECT value FROM meta WHERE name = 'thinned_outliers'") > 0, "none thinned");
 }
 
-/* After 1,600 intervals the file is as large as it may be; and with the word `many`, as the laboratories have it: */
-static int intervals = 3000;
-#define MANY 20000
+/* At 2 MiB the file is as large as it may be after a third; and with the word `many`, as the laboratories have it: */
+static int intervals = 1500, max_mib = 2;
+#define MANY     20000
+#define MANY_MIB 4
 
 /* The file has at most this size, whatever is put into it; and the newest is in it. */
 static void the_file_is_bounded(void)
 {
-	struct keeper keeper = {.max_bytes = 4 << 20};
+	const __s64 max_bytes = max_mib << 20;
+	struct keeper keeper = {.max_bytes = max_bytes};
 	struct recording *recording = create(&keeper);
 	struct stat file, journal;
 	char name[PATH_MAX + 8];
@@ -247,7 +249,7 @@ static void the_file_is_bounded(void)
 		add_interval(recording, i, 20);
 		CHECK(!recording_keep(recording, &keeper, START + (i + 1) * SECOND), "keep");
 		CHECK(!recording_commit(recording), "commit");
-		if (stat(path, &file) || stat(name, &journal) || file.st_size + journal.st_size > 4 << 20) {
+		if (stat(path, &file) || stat(name, &journal) || file.st_size + journal.st_size > max_bytes) {
 			CHECK(false, "interval %d: %lld and %lld bytes", i, (long long)file.st_size,
 			      (long long)journal.st_size);
 			break;
@@ -455,8 +457,10 @@ int main(int argc, char **argv)
 	char command[PATH_MAX];
 	int failed;
 
-	if (argc > 1 && !strcmp(argv[1], "many"))
+	if (argc > 1 && !strcmp(argv[1], "many")) {
 		intervals = MANY;
+		max_mib = MANY_MIB;
+	}
 	if (!mkdtemp(directory))
 		return 1;
 	snprintf(path, sizeof(path), "%s/r.lockline", directory);
