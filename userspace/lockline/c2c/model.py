@@ -69,9 +69,7 @@ class Counts(NamedTuple):
         perf counts a load that a peer's cache served as a hit at its level too: it is a transfer, and not a second
         load.
         """
-        near = (self.llc_hit or 0) - (self.local_peer or 0)
-        away = (self.remote_hit or 0) - (self.remote_peer or 0)
-        return max(near, 0) + max(away, 0)
+        return self.asked()[1]
 
     def asked(self) -> tuple[int, int, int, int]:
         """What the rules ask for, in one go: transfers, clean, and wrote and found of an access."""
@@ -89,7 +87,6 @@ class Counts(NamedTuple):
 _ASKED = Counts._fields.index("remote_hit") + 1
 # Every file of samples has the figures before it.
 _MOSTLY_TOLD = Counts._fields.index("in_wait")
-_NEITHER = (None, None)
 
 
 def add_counts(counts: Iterable[Counts]) -> Counts:
@@ -102,8 +99,10 @@ def add_counts(counts: Iterable[Counts]) -> Counts:
     try:
         if len(every) == 2:
             one, other = every
+            if one[-1] is one[-2] is other[-1] is other[-2] is None:
+                return Counts._make((*map(add, one[:_MOSTLY_TOLD], other[:_MOSTLY_TOLD]), None, None))
             told = [*map(add, one[:_MOSTLY_TOLD], other[:_MOSTLY_TOLD])]
-            neither = one[_MOSTLY_TOLD:] == _NEITHER == other[_MOSTLY_TOLD:]
+            neither = False
         else:
             *columns, in_wait, watched = zip(*every, strict=True)
             told = [*map(sum, columns)]

@@ -13,7 +13,7 @@ from operator import or_
 from lockline.base.values import dataclass, field
 from lockline.c2c.model import Access, Counts, Coverage, Line, Source, add_counts
 from lockline.c2c.shares import Shares, read_shares
-from lockline.c2c.users import FULL, stray_threads
+from lockline.c2c.users import FULL, STRAY_THREAD, stray_threads
 from lockline.c2c.watched import with_transfers
 from lockline.recording import memory
 from lockline.recording import memory_rows as rows
@@ -367,7 +367,11 @@ class _Threads:
 
     def strays(self, row: memory.AccessSum) -> int:
         """Those of an access with so few of its samples that they may be mistaken; one has FULL of them or more."""
-        strays = stray_threads(row.threads, row.shares)
+        shares = row.shares
+        # Mostly there are none, and then nobody asks which threads they are.
+        if min(shares) > STRAY_THREAD * max(shares):
+            return 0
+        strays = stray_threads(row.threads, shares)
         return self._bits(strays) if strays else 0
 
     def _bits(self, wanted: Iterable[int]) -> int:

@@ -61,6 +61,9 @@ def significant(accesses: Sequence[Access]) -> Sequence[Access]:
     """Without the few samples that may be strays."""
     if len(accesses) < 2:
         return accesses
+    each = [access.counts.records or 0 for access in accesses]
+    if min(each) > STRAY * sum(each):
+        return accesses
     records = transfers = stores = 0.0
     for access in accesses:
         records += access.counts.records or 0

@@ -133,15 +133,19 @@ def _amount(line: Line) -> str:
 _ABOUT_WRITES: tuple[Verdict, ...] = ("false sharing", "true sharing", "read mostly")
 
 
-def _contradicts_itself(access: Access) -> bool:
-    """Whether an access has more stores than records, or finds the line modified more often than it loads."""
-    records, loads, stores = access.counts[:3]
-    if records is None:
-        return False
-    rounding = ROUNDED * records
-    if stores and stores - records > rounding:
-        return True
-    return loads is not None and access.transfers - (access.counts.watched or 0) - loads > rounding
+def _contradict_themselves(accesses: Iterable[Access]) -> bool:
+    """Whether one of them has more stores than records, or finds the line modified more often than it loads."""
+    for access in accesses:
+        counts = access.counts
+        records, loads, stores = counts[:3]
+        if records is None:
+            continue
+        rounding = ROUNDED * records
+        if stores and stores - records > rounding:
+            return True
+        if loads is not None and access.transfers - (counts.watched or 0) - loads > rounding:
+            return True
+    return False
 
 
 class _Case:
@@ -210,7 +214,7 @@ class _Case:
     def _doubts(self, verdict: Verdict, asked: str) -> list[str]:
         """What is not known; asked: the doubts that the rule itself has, with their commands."""
         doubts = doubts_of_watching(self.line)
-        if self.line.contradicted or any(map(_contradicts_itself, self.rows)):
+        if self.line.contradicted or _contradict_themselves(self.rows):
             contradict = "figures of the line contradict each other, as where a text was typed by hand"
             doubts.append(f"{contradict}; `perf c2c report --stdio` prints them anew from the perf.data file")
         if self.line.shares:
