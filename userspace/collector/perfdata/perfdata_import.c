@@ -27,15 +27,10 @@ static int apply_change(void *context, const struct perfdata_record_view *record
 	return err;
 }
 
-static int take_sample(struct perfdata_import *import, const struct perfdata_record_view *record)
+/* A sample that cannot be read; other errors end the reading. */
+static __attribute__((noinline)) int leave_sample(struct perfdata_import *import,
+						  const struct perfdata_record_view *record, int err)
 {
-	struct memory_sample *sample;
-	int err;
-
-	sample = perfdata_order_place(&import->order, &err);
-	if (!sample)
-		return err;
-	err = perfdata_sample(&import->reader.events, record->body, record->size, record->misc, sample);
 	if (err == -ENOENT) {
 		import->unknown_events++;
 		return 0;
@@ -46,7 +41,19 @@ static int take_sample(struct perfdata_import *import, const struct perfdata_rec
 				       "a sample is shorter than its event says; the others like it are only counted");
 		return 0;
 	}
-	return err ?: perfdata_order_sample(&import->order, sample);
+	return err;
+}
+
+static int take_sample(struct perfdata_import *import, const struct perfdata_record_view *record)
+{
+	struct memory_sample *sample;
+	int err;
+
+	sample = perfdata_order_place(&import->order, &err);
+	if (!sample)
+		return err;
+	err = perfdata_sample(&import->reader.events, record->body, record->size, record->misc, sample);
+	return err ? leave_sample(import, record, err) : perfdata_order_sample(&import->order, sample);
 }
 
 static __u64 value_at(const struct perfdata_import *import, const struct perfdata_record_view *record, size_t at)
@@ -54,16 +61,13 @@ static __u64 value_at(const struct perfdata_import *import, const struct perfdat
 	return record->size >= at + 8 ? perfdata_u64(record->body + at, import->reader.events.big) : 0;
 }
 
-static int take_record(void *context, const struct perfdata_record_view *record)
+static __attribute__((noinline)) int take_other(struct perfdata_import *import,
+						const struct perfdata_record_view *record)
 {
-	struct perfdata_import *import = context;
 	struct perfdata_record_view change;
 	__u64 time;
 
 	switch (record->type) {
-	case RECORD_SAMPLE:
-		import->in_round = true;
-		return take_sample(import, record);
 	case RECORD_MMAP:
 	case RECORD_MMAP2:
 	case RECORD_COMM:
@@ -86,6 +90,16 @@ static int take_record(void *context, const struct perfdata_record_view *record)
 		return 0;
 	}
 	return 0;
+}
+
+static int take_record(void *context, const struct perfdata_record_view *record)
+{
+	struct perfdata_import *import = context;
+
+	if (record->type != RECORD_SAMPLE)
+		return take_other(import, record);
+	import->in_round = true;
+	return take_sample(import, record);
 }
 
 /* Build ids of the header, or of a pipe's records, for objects whose mappings have none. */
