@@ -70,6 +70,22 @@ def test_a_bound_of_a_lock_is_not_that_of_a_cpu_limit() -> None:
         assert story.what_if[0].words.endswith("More CPU for the holder may bring more than that") == more
 
 
+def test_the_bound_of_another_lock_is_not_that_of_the_cause() -> None:
+    """Names may have words in common; and a story that an older version kept does not say whose bound it is."""
+    bounds = (Bound(UserLock("a sync.Mutex", ""), None, 4, 3.5, why_not="lockline sees no loop"),)
+    for name, shown in (("a channel of Go", False), ("a sync.Mutex", True)):
+        lock = UserLock(name, "")
+        seen = replace(user_busy(), bounds=bounds, findings=(finding("user-lock", lock, 3.0),))
+        known = known_of(observation("totals"), seen)
+        story = document.make(known, judge(known, "time"), MACHINE)
+        assert story.what_if[0].of_cause == shown
+        text = why_screen.render(story, Style(), 100)
+        assert ("IF GONE" in text) == shown
+        kept = json.loads(document.as_json(story))
+        del kept["what_if"][0]["of_cause"]
+        assert "IF GONE" not in why_screen.render(document.from_json(json.dumps(kept)), Style(), 100)
+
+
 def test_all_bounds_are_told_where_they_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Behind the answer; the answer itself has that of the cause alone."""
     bounds = (Bound(UserLock("table_mutex", ""), 2.0, 4, 2.5), Bound(UserLock("log_mutex", ""), 0.5, 4, 1.0))

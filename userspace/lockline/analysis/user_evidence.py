@@ -174,6 +174,11 @@ _CALLED_ON_HEAP = {
     GO_MUTEX: "a sync.Mutex",
     GO_RWMUTEX: "a sync.RWMutex",
     GO_CHANNEL: "a channel of Go",
+    RUST_MUTEX: "a Rust Mutex",
+    RUST_RWLOCK: "a Rust RwLock",
+    FOLLY_MUTEX: "a mutex of folly",
+    OPENMP_LOCK: "an OpenMP lock",
+    RWLOCK: "a pthread rwlock",
 }
 
 

@@ -143,10 +143,7 @@ def line(document: Document, style: Style, columns: int) -> str:
 
 def _bound_of_cause(document: Document) -> list[str]:
     """What is gained at most without the lock that the verdict speaks of; nothing where no bound is of that one."""
-    verdict = document.verdict
-    told = " ".join((verdict.title, *verdict.proof))
-    bounds = [one.words for one in document.what_if if one.lock.partition(" ")[0] in told]
-    return bounds[:1] if verdict.kind == "cause" else []
+    return [one.words for one in document.what_if if one.of_cause][:1] if document.verdict.kind == "cause" else []
 
 
 def bounds(document: Document, style: Style, columns: int) -> str:

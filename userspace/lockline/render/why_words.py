@@ -186,7 +186,9 @@ SENTENCES: Mapping[str, str] = {
         "at {part} two threads or more that use it slept at once[, in {function}]: {places:.1f} on average"
     ),
     "why-few-looks": "the likely holder was known at only {looks} {looks:moment|moments} with waiters",
-    "why-owner-changes": "at only {looks} {looks:moment|moments} the lock named an owner that stayed long enough to be looked at",
+    "why-owner-changes": (
+        "at only {looks} {looks:moment|moments} the lock named an owner that stayed long enough to be looked at"
+    ),
     "why-delayed": "the likely holder had no CPU for {part} of the time that it wanted one",
     "why-short-of-cpus": "{tasks} tasks want the {cpus} CPUs of this machine, on average",
     "why-used-by-us": "lockline used {used:.2f} CPUs itself while it looked: who wants one may wait for that",

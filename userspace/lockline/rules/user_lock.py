@@ -38,11 +38,9 @@ from lockline.analysis.model import Report
 from lockline.analysis.pthreads import PHASE_WORD
 from lockline.analysis.run_times import PYTHON_CODE
 from lockline.analysis.user_evidence import (
-    ABSL_MUTEX,
     ATOMICS,
     BEHAVIOUR,
     ERLANG_LOCK,
-    FOLLY_MUTEX,
     GIL,
     GO_CHANNEL,
     GO_MUTEX,
@@ -51,8 +49,6 @@ from lockline.analysis.user_evidence import (
     MONITOR,
     NET_LOCK,
     NET_MONITOR,
-    OPENMP_LOCK,
-    PARKING_LOT,
     PY_LOCK,
     PY_MUTEX,
     PY_PROCESS_LOCK,
@@ -60,10 +56,8 @@ from lockline.analysis.user_evidence import (
     RUBY_GVL,
     RUBY_MUTEX,
     RUST_CHANNEL,
-    RUST_MUTEX,
     RUST_RWLOCK,
     RWLOCK,
-    TBB_MUTEX,
     lock_called,
 )
 from lockline.rules.common import (
@@ -119,8 +113,6 @@ _CLAIMS = {
     ROW_LOCK: "hot-row-lock",
 }
 
-# Makes that tell more than "a lock", where the word has no name.
-_SPOKEN = (ABSL_MUTEX, FOLLY_MUTEX, OPENMP_LOCK, PARKING_LOT, RUST_MUTEX, RUST_RWLOCK, RWLOCK, TBB_MUTEX)
 # Classes of Java's library; objects of java.lang are what programs lock of their own: an Object, a Class.
 _JAVA_LIBRARY = ("java.", "javax.", "jdk.", "sun.")
 _JAVA_LANGUAGE = "java.lang."
@@ -363,13 +355,6 @@ def _of_library(library: CLibraryLock | LibraryLock) -> tuple[Remedy, ...]:
     return (remedy("allocate-less"), remedy("more-arenas")) if library.allocates else (remedy("call-library-less"),)
 
 
-def _spoken(lock: UserLock, make: str) -> UserLock:
-    """A lock as a sentence calls it: by its make, where it has no name."""
-    if lock.name or make not in _SPOKEN:
-        return lock
-    return UserLock(f"{'an' if make[0] in 'aeiouAEIOU' else 'a'} {make}", "")
-
-
 def _enough(futex: FutexWaits) -> bool:
     """Whether the waits are many, or long ones for what is known to be a lock."""
     sure = bool(futex.make) and futex.sure == "high"
@@ -441,7 +426,14 @@ def find(report: Report) -> list[Finding]:
                 rule=rule,
                 subject=lock,
                 confidence="high" if owners or library or (futex.make and futex.sure == "high") else "medium",
-                claim=_claim(futex, process, _spoken(lock, futex.make), asleep, library, waiting),
+                claim=_claim(
+                    futex,
+                    process,
+                    lock if lock.name else lock_called(futex.futex, futex.make),
+                    asleep,
+                    library,
+                    waiting,
+                ),
                 evidence=tuple(evidence),
                 remedies=((remedy("shorten-other", other=other, lock=lock),) if other else ())
                 + (remedy("no-sleep-with-it-held"),) * bool(asleep)

@@ -163,6 +163,7 @@ class WhatIf:
     """What would be gained at most if nobody waited for a lock."""
 
     lock: str = shown("its name")
+    of_cause: bool | None = shown("it is a lock that the cause speaks of; null: an older lockline did not say")
     gain: Amount | None = shown("work done, at most so much more than now, as a part of it; null: cannot be told")
     threads: Count = shown("seen to wait for it")
     waiters: Amount = shown("of them, on average")
@@ -350,6 +351,7 @@ def _what_if(known: Investigation, cause: Hypothesis_ | None) -> tuple[WhatIf, .
     return tuple(
         WhatIf(
             lock=value_words(bound.lock),
+            of_cause=blames(bound),
             gain=bound.gain,
             threads=bound.threads,
             waiters=bound.waiters,
