@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What all tests share: their tiers, where the build is, and what this machine can do."""
 
+import contextlib
 import gc
+import importlib
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,6 +72,22 @@ BESIDE = (
 
 # The objects of thousands of tests stay to the end: it is a waste to look for garbage among them again and again.
 gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Of two workers the second loads the files from the last to the first: each compiles half of a fresh clone."""
+    config = session.config
+    if getattr(config, "workerinput", {}).get("workerid") != "gw1":
+        return
+    files = {file for name in config.args for file in (config.invocation_params.dir / name).rglob("test_*.py")}
+    for file in sorted(files, reverse=True):
+        top = TESTS / file.relative_to(TESTS).parts[0]
+        if not (file.parent / "__init__.py").exists() and not pytest_ignore_collect(top, config):
+            # As pytest does it, which tells what does not load when it comes to it.
+            sys.path[:0] = [] if str(file.parent) in sys.path else [str(file.parent)]
+            with contextlib.suppress(Exception, pytest.skip.Exception):
+                importlib.import_module(file.stem)
 
 
 def pytest_collection_finish() -> None:

@@ -2,16 +2,22 @@
 """Pseudo-terminals, for tests of what a person sees."""
 
 import os
+import pty
 import shutil
+import struct
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fcntl import ioctl
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from lockline.cli.main import main
 from programs import TOP
 
 # What a user's settings would change.
@@ -33,6 +39,51 @@ def read_terminal(leader: int) -> bytes:
         written += part
     os.close(leader)
     return written
+
+
+def _answer(arguments: list[str], variables: Mapping[str, str], terminal: int) -> NoReturn:
+    """The rest of a process that was forked: a command of lockline on a terminal, as if it had just been started."""
+    status = 70
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        for number, descriptor in enumerate((terminal, terminal, null)):
+            os.dup2(descriptor, number)
+        os.environ.clear()
+        os.environ.update(variables)
+        # What is left of pytest's own is not written.
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w", encoding="utf-8"), open(2, "w")  # noqa: SIM115
+        sys.__stdout__ = sys.stdout  # type: ignore[misc]
+        status = main(arguments)
+        sys.stdout.flush()
+    finally:
+        os._exit(status)
+
+
+def on_a_terminal(
+    arguments: list[str], columns: int = 80, rows: int = 24, start: bool = False, /, **environment: str
+) -> str:
+    """What a command writes on a terminal of this size.
+
+    start: by a process that is started as users do it.  Else it is a fork of this one, which has loaded everything.
+    """
+    leader, follower = pty.openpty()
+    ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    variables = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    variables |= {"PYTHONPATH": str(TOP / "userspace"), "TERM": "xterm", "LC_ALL": "C.UTF-8", **environment}
+    if start:
+        command = [sys.executable, "-m", "lockline", *arguments]
+        # Not stderr: what takes long tells there how long it is at it.
+        null = (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)
+        files = [*((os.POSIX_SPAWN_DUP2, follower, number) for number in (0, 1)), null]
+        child = os.posix_spawn(sys.executable, command, variables, file_actions=files)
+    else:
+        child = os.fork()
+        if not child:
+            _answer(arguments, variables, follower)
+    os.close(follower)
+    written = read_terminal(leader)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) in (0, 2), written
+    return written.decode().replace("\r\n", "\n")
 
 
 class Tmux:

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The first screens of watch, c2c report and diff: the verdict in three lines, 24 lines of 80 columns in all."""
 
-import os
-import pty
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +12,7 @@ from lockline.c2c.live import LiveReport, make_live_report
 from lockline.cli import main as cli
 from lockline.recording.reader import open_recording
 from lockline.render import lines_screen
-from terminals import read_terminal
+from terminals import on_a_terminal
 from watched_lines import MS, US, Target, in_windows, look, ping_pong, write_watch
 
 SECOND = 1_000_000_000
@@ -174,29 +170,11 @@ def test_a_trifle_that_got_worse_is_not_worth_acting_on(tmp_path: Path, capsys: 
     assert "Worse, but not worth acting on" in " ".join(capsys.readouterr().out.split())
 
 
-def run_in_terminal(arguments: list[str], **environment: str) -> str:
-    """Standard output of a command under a pseudo-terminal."""
-    leader, follower = pty.openpty()
-    variables = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lockline", *arguments],
-        stdout=follower,
-        stdin=follower,
-        stderr=subprocess.PIPE,
-        env=variables | {"PYTHONPATH": str(TOP / "userspace"), "PAGER": "cat", **environment},
-    )
-    os.close(follower)
-    written = read_terminal(leader)
-    _, complaints = process.communicate()
-    assert process.returncode in (0, 2), complaints
-    return written.decode().replace("\r\n", "\n")
-
-
 @pytest.mark.parametrize("name", ["report", "watch", "c2c of a text", "diff, worse"])
 def test_a_terminal_gets_colours_and_a_dumb_one_does_not(name: str, files: dict[str, list[str]]) -> None:
-    shown = run_in_terminal(files[name], TERM="xterm", COLUMNS="80")
+    shown = on_a_terminal(files[name], PAGER="cat")
     assert "\x1b[1mANSWER\x1b[0m" in shown
-    plain = run_in_terminal(files[name], TERM="dumb", COLUMNS="80", LC_ALL="C")
+    plain = on_a_terminal(files[name], TERM="dumb", LC_ALL="C")
     assert "\x1b" not in plain
     assert plain.isascii()
     small(plain.splitlines())
