@@ -3,6 +3,7 @@
 
 import contextlib
 import gc
+import gettext
 import importlib
 import os
 import signal
@@ -20,6 +21,9 @@ UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, H
 settings.register_profile("same", UNTIMED, derandomize=True)
 settings.register_profile("new", UNTIMED, print_blob=True)
 settings.load_profile("new" if os.environ.get("LOCKLINE_RANDOM") else "same")
+
+# argparse looks in the file system for a translation of each of its words, anew for each command: there is none.
+gettext.find = lambda *_, **__: None  # type: ignore[assignment]
 
 # A shell starts what runs in the background with Ctrl-C ignored, and programs that tests start would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -265,18 +265,16 @@ def futex_bucket(turns: int, cpus: int = 4, seed: int = 3) -> list[Event]:
     for _ in range(turns):
         cpu = generator.randrange(cpus)
         other = (cpu + 1 + generator.randrange(cpus - 1)) % cpus
-        steps = [
-            Event(0, cpu, 0, "futex_q_lock+0x40", write=True, locked=True),
-            Event(0, cpu, 4, "_raw_spin_lock+0x1d", write=True, locked=True, interrupts_off=True),
-            Event(0, other, 4, "native_queued_spin_lock_slowpath+0x6a", write=False, in_wait=True),
-            Event(0, cpu, 8, "plist_add+0x33", write=False),
-            Event(0, cpu, 0x10, "plist_add+0x51", write=True, read=False),
-            Event(0, other, 0, "futex_wake+0xb0", write=False),
-            Event(0, cpu, 4, "_raw_spin_unlock+0x5", write=True, read=False),
+        times = [time := time + 200 + generator.randrange(800) for _ in range(7)]
+        every += [
+            Event(times[0], cpu, 0, "futex_q_lock+0x40", write=True, locked=True),
+            Event(times[1], cpu, 4, "_raw_spin_lock+0x1d", write=True, locked=True, interrupts_off=True),
+            Event(times[2], other, 4, "native_queued_spin_lock_slowpath+0x6a", write=False, in_wait=True),
+            Event(times[3], cpu, 8, "plist_add+0x33", write=False),
+            Event(times[4], cpu, 0x10, "plist_add+0x51", write=True, read=False),
+            Event(times[5], other, 0, "futex_wake+0xb0", write=False),
+            Event(times[6], cpu, 4, "_raw_spin_unlock+0x5", write=True, read=False),
         ]
-        for step in steps:
-            time += 200 + generator.randrange(800)
-            every.append(step._replace(time_ns=time))
         time += generator.randrange(200 * US)
     return every
 

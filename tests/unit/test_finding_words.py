@@ -3,7 +3,7 @@
 
 import ast
 import string
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,14 +15,23 @@ from lockline.render import findings, why_words
 RULES = sorted(Path(lockline.rules.__file__).parent.glob("*.py"))
 
 
-def stated(function: str) -> Iterator[tuple[str, str, set[str]]]:
+@cache
+def stated(function: str) -> list[tuple[str, str, set[str]]]:
     """Each fact("...", name=...) or remedy(...) of the rules: where, what, and the names of its values."""
+    return [(where, what, names) for name, where, what, names in _calls() if name == function]
+
+
+@cache
+def _calls() -> list[tuple[str, str, str, set[str]]]:
+    """Calls of functions by their names, with a text as first argument."""
+    found = []
     for path in RULES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
                 case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str(what)), *_], keywords=keywords):
-                    if name == function:
-                        yield path.name, what, {keyword.arg for keyword in keywords if keyword.arg is not None}
+                    given = {keyword.arg for keyword in keywords if keyword.arg is not None}
+                    found.append((name, path.name, what, given))
+    return found
 
 
 def asked(sentence: str) -> set[str]:
@@ -34,13 +43,13 @@ def asked(sentence: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(mandatory) if name}
 
 
-@pytest.mark.parametrize(("path", "what", "names"), list(stated("fact")))
+@pytest.mark.parametrize(("path", "what", "names"), stated("fact"))
 def test_a_fact_has_words(path: str, what: str, names: set[str]) -> None:
     assert what in findings.SENTENCES or what in findings.TOLD, path
     assert asked(findings.SENTENCES.get(what, "")) <= names | ({"members"} if what in findings.TOLD else set())
 
 
-@pytest.mark.parametrize(("path", "action", "names"), list(stated("remedy")))
+@pytest.mark.parametrize(("path", "action", "names"), stated("remedy"))
 def test_a_remedy_has_words(path: str, action: str, names: set[str]) -> None:
     assert asked(findings.REMEDIES[action]) <= names, path
 

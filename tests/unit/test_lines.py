@@ -4,7 +4,7 @@
 import json
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,23 +91,23 @@ def validator() -> jsonschema.Draft202012Validator:
 @pytest.mark.parametrize(
     ("events", "verdict", "members"),
     [
-        (ping_pong((0, 8), 10_000, 100 * US), "false sharing", ["+0x0", "+0x8"]),
-        (ping_pong((16,), 10_000, 100 * US), "true sharing", ["+0x10"]),
-        (alone(16, 10_000, 100 * US), "none", []),
-        ([event._replace(write=False, locked=False) for event in ping_pong((0, 8), 10_000, 100 * US)], "none", []),
-        (ping_pong((0, 8), 50, 20 * MS), "too little evidence", []),
-        (ping_pong((0, 8), 0), "too little evidence", []),
+        (lambda: ping_pong((0, 8), 10_000, 100 * US), "false sharing", ["+0x0", "+0x8"]),
+        (lambda: ping_pong((16,), 10_000, 100 * US), "true sharing", ["+0x10"]),
+        (lambda: alone(16, 10_000, 100 * US), "none", []),
+        (lambda: [one._replace(write=False, locked=False) for one in ping_pong((0, 8), 10_000, 100 * US)], "none", []),
+        (lambda: ping_pong((0, 8), 50, 20 * MS), "too little evidence", []),
+        (lambda: ping_pong((0, 8), 0), "too little evidence", []),
     ],
     ids=["two members", "one member", "one thread", "read alone", "next to never", "untouched"],
 )
 def test_the_verdict_of_known_truth(
     tmp_path: Path,
     validator: jsonschema.Draft202012Validator,
-    events: list[Event],
+    events: Callable[[], list[Event]],
     verdict: str,
     members: list[str],
 ) -> None:
-    report = report_of(write_watch(tmp_path / "watch.lockline", sampled(events)))
+    report = report_of(write_watch(tmp_path / "watch.lockline", sampled(events())))
     (line,) = report.lines
     assert line.report.judgement.verdict == verdict
     assert sorted(part.name for part in line.report.judgement.members) == members

@@ -3,6 +3,7 @@
 
 import json
 import sqlite3
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,15 @@ from lockline.render.documents import watch as watch_json
 from lockline.watch.cost import cost_of
 from recording_generator import SECOND, RecordingBuilder
 from schemas import validator_of
-from watched_lines import MS, Target, ToldRow, add_told, add_watch, in_windows, look, ping_pong
+from watched_lines import MS, Seen, Target, ToldRow, add_told, add_watch, in_windows, look, ping_pong
 
-SEEN = look(ping_pong((0, 8), 20_000), in_windows(SECOND, MS, 10 * MS))
+
+@cache
+def seen() -> Seen:
+    """What was seen of two threads that write by turns."""
+    return look(ping_pong((0, 8), 20_000), in_windows(SECOND, MS, 10 * MS))
+
+
 CODE = 1001  # of bump_0, the first instruction of the line
 
 
@@ -30,7 +37,7 @@ def report_of(path: Path) -> LiveReport:
 
 def recorded(path: Path, told: ToldRow | None, *comparisons: tuple[int, ...], machine: str = "x86_64") -> LiveReport:
     builder = RecordingBuilder(path, 1)
-    add_watch(builder, SEEN, Target())
+    add_watch(builder, seen(), Target())
     if told is not None:
         add_told(builder, told, comparisons)
     builder.connection.execute("INSERT OR REPLACE INTO meta VALUES ('architecture', ?)", (machine,))

@@ -107,11 +107,11 @@ def test_conditions(connection: sqlite3.Connection) -> None:
 
 def strings_of(path: Path) -> list[str]:
     """The strings of a module, but for its documentation."""
-    tree = ast.parse(path.read_text())
-    notes = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    notes = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     return [
         node.value
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in notes
     ]
 
