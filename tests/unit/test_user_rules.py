@@ -226,6 +226,16 @@ def test_a_lock_without_a_name_is_called_by_its_make(quiet: Report, make: str, n
     assert told(found).title == f"Threads of server (7) wait for {called}"
 
 
+@pytest.mark.parametrize(("ops", "who"), [(1 << 24, "goroutines"), (1 << 26, "goroutines"), (1 << 9, "threads")])
+def test_goroutines_are_no_threads(quiet: Report, ops: int, who: str) -> None:
+    """A process has more of them: 2.0 may wait where one thread runs."""
+    futex = of_program(2, LOCK, 2000 * MS, make=GO_MUTEX, total={"ops": ops})
+    report = replace(quiet, futexes=Futexes((futex,), ()))
+    report = replace(report, findings=find_all(report))
+    assert any(f": 2.00 {who} wait at any moment" in line for line in told(report.findings[0]).evidence)
+    assert f"on average 2.0 {who}, all of them for " in answer_words(report, make_answer(report), Style())
+
+
 @pytest.mark.parametrize(
     ("function", "where"), [("acquire_timed", ""), ("py::work:/srv/app.py", ", in py::work:/srv/app.py()")]
 )

@@ -54,6 +54,7 @@ OPS = {
     28: "Go group",
     29: "Go cond",
 }
+_FIRST_OF_GO = 24
 
 # Shares of the rules below.
 _MOST = 0.8
@@ -168,6 +169,11 @@ class FutexWaits:
     def ops(self) -> tuple[str, ...]:
         """The operations seen, by name."""
         return tuple(name for bit, name in OPS.items() if self.total.ops >> bit & 1)
+
+    @property
+    def who(self) -> str:
+        """Who waits: threads, or goroutines (record --futex --go), of which a process has more than threads."""
+        return "goroutines" if self.total.ops >> _FIRST_OF_GO else "threads"
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,7 +187,7 @@ SENTENCES: Mapping[str, str] = {
     "behind": "{threads} more behind them, for up to {age}",
     "may-be-idle": "it waits for input: if that is the next job, these are idle workers behind a mutex",
     "owner-seen": "{owner} was its owner at every look, for {held}",
-    "user-waits": "{waits} waits of {average} on average: {part:.2f} threads wait at any moment[; p99 {p99}]",
+    "user-waits": "{waits} waits of {average} on average: {part:.2f} {who} wait at any moment[; p99 {p99}]",
     "in-library": (
         "{part} of the sampled waits are inside of {library}[, in {call}][, called from {caller}]: a lock that the"
         " library has for itself"

@@ -31,7 +31,7 @@ from lockline.analysis.answer import (
     whole_locks,
 )
 from lockline.analysis.findings import Finding, Function, Lock
-from lockline.analysis.futex_waits import BARRIER
+from lockline.analysis.futex_waits import BARRIER, FutexWaits
 from lockline.analysis.hidden_waits import SCHEDULERS, HiddenWaits
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.series import Slice
@@ -136,8 +136,8 @@ def _cpus(cpus: float) -> str:
     return percent(cpus) + " of one CPU" if cpus < 1 else f"{cpus:.1f} CPUs"
 
 
-def _threads(threads: float) -> str:
-    return f"{threads:.1f} threads" if threads >= 1 else f"{max(threads, 0.01):.2f} threads"
+def _threads(threads: float, who: str = "threads") -> str:
+    return f"{threads:.1f} {who}" if threads >= 1 else f"{max(threads, 0.01):.2f} {who}"
 
 
 def cost_words(cost: Cost, machine: int | None) -> str:
@@ -299,7 +299,8 @@ def _answer_words(report: Report, answer: Answer, style: Style, guards: str = ""
     if answer.kind == "user space":
         what = "at barriers" if 2 * answer.at_barriers > (answer.user_waiting or 0.0) else "for locks"
         return (
-            f"Programs wait mostly {what} of their own: on average {_threads(answer.user_waiting or 0.0)}"
+            f"Programs wait mostly {what} of their own: on average"
+            f" {_threads(answer.user_waiting or 0.0, _who(report, answer))}"
             f"{_worst_user(report, answer, style)}. The kernel's locks: {cost or 'no waiting'}."
         )
     if answer.kind == "negligible":
@@ -345,7 +346,8 @@ def _answer_words(report: Report, answer: Answer, style: Style, guards: str = ""
     hint = (futex_words(report, style) + cpu_words(report)).strip() if waiting < SMALL_EFFECT else ""
     besides = ""
     if user >= NEGLIGIBLE_USER_SHARE:
-        besides = f"Programs' own locks keep {_threads(user)} waiting on average{_worst_user(report, answer, style)}."
+        kept = f"{_threads(user, _who(report, answer))} waiting on average{_worst_user(report, answer, style)}"
+        besides = f"Programs' own locks keep {kept}."
     parts = (what, sentence(cost), worth, _longest(report, answer, style), besides, hint)
     return " ".join(part for part in parts if part)
 
@@ -360,14 +362,28 @@ def _mostly_for(report: Report, style: Style) -> str:
     return f"; {percent_short(part)} of this waiting is for {lock_words(heaviest, style)}"
 
 
-def _worst_user(report: Report, answer: Answer, style: Style) -> str:
-    """The heaviest of the programs' locks, if one is half of their waiting or more."""
+def _heaviest_user(report: Report, answer: Answer) -> tuple[FutexWaits, float] | None:
+    """The heaviest of the programs' locks, and its part of their waiting."""
     worst = next(iter(user_locks(report)), None)
     if worst is None or not answer.user_waiting or answer.at_barriers:
+        return None
+    return worst, (report.window.share(worst.waited_ns) or 0.0) / answer.user_waiting
+
+
+def _who(report: Report, answer: Answer) -> str:
+    """Who waits for programs' locks: what most of the waiting is of."""
+    found = _heaviest_user(report, answer)
+    return found[0].who if found is not None and found[1] >= 0.5 else "threads"
+
+
+def _worst_user(report: Report, answer: Answer, style: Style) -> str:
+    """The heaviest of the programs' locks, if one is half of their waiting or more."""
+    found = _heaviest_user(report, answer)
+    if found is None:
         return ""
-    part = (report.window.share(worst.waited_ns) or 0.0) / answer.user_waiting
+    worst, part = found
     if part < 0.5:
-        return _worst_program(report, answer.user_waiting, style)
+        return _worst_program(report, answer.user_waiting or 0.0, style)
     whose = f"{user_lock_name(worst)} of {worst.futex.comm or '?'} ({worst.futex.tgid})"
     much = "all of them" if part >= 0.995 else f"{percent_short(part)} of this"
     return f", {much} for {clean(whose, style)}"

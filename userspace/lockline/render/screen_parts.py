@@ -28,9 +28,9 @@ def filled(label: str, text: str, columns: int, most: int = 99) -> list[str]:
     return [cut(line, columns) for line in lines]
 
 
-def few_threads(threads: float) -> str:
+def few_threads(threads: float, who: str = "threads") -> str:
     """So few threads that two digits matter: never 0.00 of what is more than nothing."""
-    return "under 0.01 threads" if 0 < threads < 0.01 else f"{threads:.2f} threads"
+    return f"under 0.01 {who}" if 0 < threads < 0.01 else f"{threads:.2f} {who}"
 
 
 def fitted(make: Callable[[int], Iterable[Sequence[str]]], steps: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from lockline.analysis.answer import NEGLIGIBLE_USER_SHARE
 from lockline.analysis.c_library_locks import CLibraryLock, c_library_lock
-from lockline.analysis.findings import Fact, Function, Measure, Process, Remedy, Task, Text, fact, part, remedy
+from lockline.analysis.findings import Fact, Function, Measure, Process, Remedy, Task, Text, fact, ns, part, remedy
 from lockline.analysis.futex_waits import FutexWaits
 from lockline.analysis.java_locks import method_of
 from lockline.analysis.library_locks import LibraryLock, library_lock
@@ -62,6 +62,18 @@ def worth_telling(report: Report, locks: Iterable[LockWaits]) -> list[LockWaits]
         for lock in locks
         if lock.figures.waits >= ENOUGH_WAITS and length and lock.figures.wait_ns / length >= WORTH_TELLING
     ]
+
+
+def user_waits(report: Report, waits: int, wait_ns: int, p99_ns: float | None = None, who: str = "threads") -> Fact:
+    """How many waits for a program's lock, how long, and how many threads, or goroutines, that keeps waiting."""
+    return fact(
+        "user-waits",
+        waits=Measure(waits, "waits"),
+        average=ns(wait_ns / waits),
+        part=part(share(report, wait_ns), THE_WINDOW),
+        p99=None if p99_ns is None else ns(p99_ns),
+        who=Text(who),
+    )
 
 
 def library_of(futex: FutexWaits) -> CLibraryLock | LibraryLock | None:

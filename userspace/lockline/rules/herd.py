@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A thundering herd: a condition variable wakes many threads at once, and they queue for its mutex (record --futex)."""
 
-from lockline.analysis.findings import Finding, Function, Impact, Measure, Process, UserLock, fact, ns, part, remedy
+from lockline.analysis.findings import Finding, Function, Impact, Measure, Process, UserLock, fact, part, remedy
 from lockline.analysis.futex_waits import LOCK, FutexWaits
 from lockline.analysis.model import Report
 from lockline.analysis.user_evidence import CONDITION_VARIABLE, HALF, OUT_OF_CONDITION
-from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, released_in, share
+from lockline.rules.common import ENOUGH_WAITS, USER_WORTH_TELLING, released_in, share, user_waits
 
 # Threads that one call wakes: a queue of jobs wakes one.
 HERD = 4
@@ -55,12 +55,7 @@ def find(report: Report) -> list[Finding]:
         process = Process(mutex.futex.comm, mutex.futex.tgid)
         lock = UserLock(mutex.futex.name, "")
         evidence = [
-            fact(
-                "user-waits",
-                waits=Measure(mutex.figures.waits, "waits"),
-                average=ns(mutex.figures.average_ns),
-                part=part(waiting, THE_WINDOW),
-            ),
+            user_waits(report, mutex.figures.waits, mutex.figures.wait_ns),
             fact("out-of-condition", part=part(out_of_condition(mutex), "the sampled waits")),
         ]
         waker = released_in(condition)

@@ -3,10 +3,10 @@
 
 from collections import defaultdict
 
-from lockline.analysis.findings import Finding, Function, Impact, Measure, Process, fact, ns, part, remedy
+from lockline.analysis.findings import Finding, Function, Impact, Measure, Process, fact, remedy
 from lockline.analysis.futex_waits import PARKED, FutexWaits
 from lockline.analysis.model import Report
-from lockline.rules.common import ENOUGH_WAITS, THE_WINDOW, USER_WORTH_TELLING, most_released, share
+from lockline.rules.common import ENOUGH_WAITS, USER_WORTH_TELLING, most_released, share, user_waits
 
 
 def find(report: Report) -> list[Finding]:
@@ -23,12 +23,7 @@ def find(report: Report) -> list[Finding]:
         released = most_released(futexes)
         process = Process(comm, None)
         evidence = [
-            fact(
-                "user-waits",
-                waits=Measure(waits, "waits"),
-                average=ns(wait_ns / waits),
-                part=part(share(report, wait_ns), THE_WINDOW),
-            ),
+            user_waits(report, waits, wait_ns),
             fact("parked", processes=Measure(len(futexes), "processes")),
         ]
         if released:

@@ -62,12 +62,12 @@ from lockline.analysis.user_evidence import (
 )
 from lockline.rules.common import (
     ENOUGH_WAITS,
-    THE_WINDOW,
     USER_WORTH_TELLING,
     empty_wakes,
     library_of,
     released_in,
     share,
+    user_waits,
     waited_in,
 )
 from lockline.rules.herd import condition_of, out_of_condition
@@ -384,19 +384,11 @@ def find(report: Report) -> list[Finding]:
             continue
         called = object_class(futex)
         lock = lock_called(futex.futex, futex.make, called) if called else UserLock(futex.futex.name, "")
-        p99 = futex.figures.percentile(0.99)
         evidence = [fact("nature", why=Text(futex.why))]
-        if futex.figures.waits:
-            evidence.insert(
-                0,
-                fact(
-                    "user-waits",
-                    waits=Measure(futex.figures.waits, "waits"),
-                    average=ns(futex.figures.average_ns),
-                    part=part(share(report, futex.figures.wait_ns), THE_WINDOW),
-                    p99=None if p99 is None else ns(p99),
-                ),
-            )
+        figures = futex.figures
+        if figures.waits:
+            p99 = figures.percentile(0.99)
+            evidence.insert(0, user_waits(report, figures.waits, figures.wait_ns, p99, futex.who))
         open_ns = futex.waited_ns - futex.figures.wait_ns
         if open_ns >= _WORTH_ADDING * futex.waited_ns:
             evidence.append(fact("still-waits", waits=Measure(futex.total.open_waits, "waits"), age=ns(open_ns)))
