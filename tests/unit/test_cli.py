@@ -48,15 +48,23 @@ def make_script(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """PREFIX/lib, which no test changes: Python compiles it once."""
+    directory = tmp_path_factory.mktemp("lib")
+    package = directory / "lockline" / "lockline"
+    shutil.copytree(TOP / "userspace" / "lockline", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(TOP / "VERSION", package / "VERSION")
+    return directory
+
+
 @pytest.fixture
-def installed(tmp_path: Path) -> Path:
+def installed(tmp_path: Path, library: Path) -> Path:
     """The launcher and the package as `make install` lays them out; gives PREFIX."""
     prefix = tmp_path / "usr"
     (prefix / "bin").mkdir(parents=True)
+    (prefix / "lib").symlink_to(library)
     shutil.copy(LAUNCHER, prefix / "bin" / "lockline")
-    package = prefix / "lib" / "lockline" / "lockline"
-    shutil.copytree(TOP / "userspace" / "lockline", package, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(TOP / "VERSION", package / "VERSION")
     return prefix
 
 
