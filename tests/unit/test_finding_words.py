@@ -10,7 +10,7 @@ import pytest
 
 import lockline.rules
 from lockline.analysis.findings import Cpu, Fact, Lock, Measure, Process, Task, Text, fact, ns, part, remedy
-from lockline.render import findings, why_words
+from lockline.render import finding_sentences, findings, why_words
 
 RULES = sorted(Path(lockline.rules.__file__).parent.glob("*.py"))
 
@@ -45,22 +45,22 @@ def asked(sentence: str) -> set[str]:
 
 @pytest.mark.parametrize(("path", "what", "names"), stated("fact"))
 def test_a_fact_has_words(path: str, what: str, names: set[str]) -> None:
-    assert what in findings.SENTENCES or what in findings.TOLD, path
-    assert asked(findings.SENTENCES.get(what, "")) <= names | ({"members"} if what in findings.TOLD else set())
+    assert what in finding_sentences.SENTENCES or what in findings.TOLD, path
+    assert asked(finding_sentences.SENTENCES.get(what, "")) <= names | ({"members"} if what in findings.TOLD else set())
 
 
 @pytest.mark.parametrize(("path", "action", "names"), stated("remedy"))
 def test_a_remedy_has_words(path: str, action: str, names: set[str]) -> None:
-    assert asked(findings.REMEDIES[action]) <= names, path
+    assert asked(finding_sentences.REMEDIES[action]) <= names, path
 
 
 def test_no_words_are_left_over() -> None:
     """A sentence that no rule states is a sentence that nobody reads."""
     known = {what for _, what, _ in stated("fact")} | set(lockline.rules.shared_line._CLAIMS.values())
     known |= {*lockline.rules.user_lock._CLAIMS.values(), *lockline.rules.user_lock._SELDOM.values()}
-    assert set(findings.SENTENCES) | set(findings.TOLD) <= known
+    assert set(finding_sentences.SENTENCES) | set(findings.TOLD) <= known
     told = {action for _, action, _ in stated("remedy")} | {"who-holds", "who-hold"}
-    assert set(findings.REMEDIES) == told
+    assert set(finding_sentences.REMEDIES) == told
 
 
 def test_rules_have_no_words_of_their_own() -> None:
@@ -112,4 +112,4 @@ def test_what_is_missing_is_left_out() -> None:
 )
 def test_one_thread_is_no_threads(what: str, many: int, words: str) -> None:
     values = (("threads", Measure(many, "threads")), ("process", Process("server", 7)))
-    assert findings.say({**findings.SENTENCES, **why_words.SENTENCES}[what], values) == words
+    assert findings.say({**finding_sentences.SENTENCES, **why_words.SENTENCES}[what], values) == words

@@ -134,7 +134,7 @@ def _cpus(text: str) -> Cpus:
 def remedies_with_sysctls() -> set[str]:
     """The sysctls that the atlas or a finding names as a remedy."""
     from lockline.atlas import atlas
-    from lockline.render.findings import REMEDIES
+    from lockline.render.finding_sentences import REMEDIES
 
     return sysctls_in(text for lock in atlas().locks for text in lock.helps) | sysctls_in(REMEDIES.values())
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from lockline.analysis.findings import Fact, Remedy
 from lockline.render import findings
 
-# As lockline.render.findings.SENTENCES.
+# As lockline.render.finding_sentences.SENTENCES.
 SENTENCES: Mapping[str, str] = {
     # What a step is to tell.
     "why-step-totals": "which locks of the kernel keep {target} waiting, and for how long",
