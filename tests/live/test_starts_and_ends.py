@@ -216,7 +216,7 @@ def test_ends_with_a_process_that_did_not_start_it(live: Path, recording: Path) 
 def test_full_table_does_not_grow(live: Path, recording: Path, tmp_path: Path) -> None:
     """The waits without a row have one cell for each CPU and kind, however long it lasts."""
     with Collector(live, recording, "-a", "--memory", "1800K", "-I", "0.1") as collector:
-        with running(str(live / "workloads" / "lock_load"), "new-locks", "2", cwd=tmp_path):
+        with running(live / "workloads" / "lock_load", "new-locks", "2", cwd=tmp_path, nice=0):
 
             def full() -> bool:
                 with Recording(recording) as result:
