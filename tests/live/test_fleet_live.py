@@ -53,7 +53,7 @@ def test_the_whole_path(live: Path, two_cpus: None, tmp_path: Path, monkeypatch:
         stack.enter_context(running(live / "workloads" / "lock_load", "futex", "2", share=0.2))
         pingers = stack.enter_context(Workload(live, "ping_pong", "line", "tokens"))
         pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
-        reason = pool.submit(why, tmp_path, "-d", "4", "-o", str(tmp_path / "why"))
+        reason = pool.submit(why, tmp_path, "-d", "2", "-o", str(tmp_path / "why"))
         made = [
             pool.submit(record, live, tmp_path / f"{index}", "-a", *options) for index, options in enumerate(OPTIONS)
         ]

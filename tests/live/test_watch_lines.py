@@ -187,7 +187,7 @@ def test_a_line_that_explains_waits(live: Path, recording: Path, tmp_path: Path,
         target = f"lock:{name}[{instance}]" if instance else f"lock:{name}"
         for _ in range(TRIES):
             command = [str(live / "bin" / "lockline-collect"), "watch", "-i", str(before), target, "-q"]
-            command += ["--max-overhead", "5", "-d", "2", "-o", str(recording)]
+            command += ["--max-overhead", "5", "-d", "1", "-o", str(recording)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
             if done.returncode and "debug register" in done.stderr:
                 pytest.skip(f"no watchpoint is available: {done.stderr.strip()}")

@@ -269,7 +269,7 @@ def bursts_of(ratio: float, number: int, seed: int, length: int = 4) -> list[Pai
     return pairs
 
 
-@pytest.mark.parametrize(("number", "length"), [(32, 4), (12, 2)])
+@pytest.mark.parametrize(("number", "length"), [pytest.param(32, 4, marks=pytest.mark.laboratory), (12, 2)])
 def test_an_effect_that_comes_and_goes_makes_the_interval_wide(number: int, length: int) -> None:
     """Neighbours that are alike are no evidence of their own."""
     held = narrow = 0

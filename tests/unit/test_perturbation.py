@@ -95,6 +95,7 @@ def test_false_alarms_are_as_rare_as_said(pairs: int, bursts: bool) -> None:
     assert share(random.Random(pairs), pairs, 1.0, bursts, significant) <= 21 / SIMULATIONS
 
 
+@pytest.mark.laboratory
 def test_the_poisson_test_would_not_do() -> None:
     def poisson_significant(pairs: list[tuple[int, int]]) -> bool:
         with_probes, without = (sum(side) for side in zip(*pairs, strict=True))
@@ -103,7 +104,7 @@ def test_the_poisson_test_would_not_do() -> None:
     assert share(random.Random(1), 8, 1.0, True, poisson_significant, 50) > 0.5
 
 
-@pytest.mark.parametrize("ratio", [1.5, 1 / 1.5])
+@pytest.mark.parametrize("ratio", [1.5, pytest.param(1 / 1.5, marks=pytest.mark.laboratory)])
 def test_planted_perturbation_is_found(ratio: float) -> None:
     assert share(random.Random(2), 12, ratio, False, significant) >= 0.95
 
