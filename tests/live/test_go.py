@@ -177,7 +177,7 @@ def test_a_channel_that_costs_too_much(live: Path, recording: Path, program: Pat
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-        command = [live / "bin/lockline-collect", "record", "--futex", "--go", "-p", str(process.pid), "-d", "2s"]
+        command = [live / "bin/lockline-collect", "record", "--futex", "--go", "-p", str(process.pid), "-d", "4s"]
         ran = subprocess.run([*command, "-o", recording], capture_output=True, text=True, check=False, timeout=120)
         process.communicate("\n\n")
     assert ran.returncode == 0, ran.stderr
