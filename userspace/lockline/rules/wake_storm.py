@@ -86,7 +86,7 @@ def _of_many(report: Report, futex: FutexWaits) -> Finding | None:
 
 
 def _of_nobody(report: Report, futex: FutexWaits) -> Finding | None:
-    """Calls that wake nobody.  Those of a lock that a library or a run time makes are told with the lock."""
+    """Calls that wake nobody.  For a lock that a library or a run time makes, the lock's own finding has them."""
     found = empty_wakes(report, futex)
     made_by_others = futex.make not in ("", BEHAVIOUR) or library_of(futex) is not None
     if found is None or (futex.nature == LOCK and made_by_others):
