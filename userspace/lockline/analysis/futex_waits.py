@@ -54,7 +54,6 @@ OPS = {
     28: "Go group",
     29: "Go cond",
 }
-_FIRST_OF_GO = 24
 
 # Shares of the rules below.
 _MOST = 0.8
@@ -173,7 +172,7 @@ class FutexWaits:
     @property
     def who(self) -> str:
         """Who waits: threads, or goroutines (record --futex --go), of which a process has more than threads."""
-        return "goroutines" if self.total.ops >> _FIRST_OF_GO else "threads"
+        return "goroutines" if any(name.startswith("Go ") for name in self.ops) else "threads"
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,11 @@ def library_of(futex: FutexWaits) -> CLibraryLock | LibraryLock | None:
     return (c_library_lock(futex) or library_lock(futex)) if futex.make in ("", BEHAVIOUR) else None
 
 
+def is_made_by_others(futex: FutexWaits) -> bool:
+    """Whether a lock is of a library or of a run time: the program cannot change what it does."""
+    return futex.make not in ("", BEHAVIOUR) or library_of(futex) is not None
+
+
 def empty_wakes(report: Report, futex: FutexWaits) -> Fact | None:
     """How many calls wake nobody, where that is most of them, and costs something."""
     total, seconds = futex.total, report.window.duration_ns / 1e9

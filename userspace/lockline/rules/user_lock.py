@@ -64,6 +64,7 @@ from lockline.rules.common import (
     ENOUGH_WAITS,
     USER_WORTH_TELLING,
     empty_wakes,
+    is_made_by_others,
     library_of,
     released_in,
     share,
@@ -401,7 +402,7 @@ def find(report: Report) -> list[Finding]:
         library = library_of(futex)
         if library is not None:
             evidence.append(_in_library(library))
-        in_vain = empty_wakes(report, futex) if futex.make or library is not None else None
+        in_vain = empty_wakes(report, futex) if is_made_by_others(futex) else None
         if in_vain is not None:
             evidence.append(in_vain)
         released = released_in(futex)

@@ -16,8 +16,7 @@ from lockline.analysis.findings import (
 )
 from lockline.analysis.futex_waits import CONDITION, LOCK, SEMAPHORE, UNCLEAR, FutexWaits
 from lockline.analysis.model import Report
-from lockline.analysis.user_evidence import BEHAVIOUR
-from lockline.rules.common import empty_wakes, library_of, released_in, waited_in
+from lockline.rules.common import empty_wakes, is_made_by_others, released_in, waited_in
 from lockline.rules.herd import HERD, condition_of, woken_at_once
 
 # Awake for less on average, a thread had next to nothing to do.
@@ -88,8 +87,7 @@ def _of_many(report: Report, futex: FutexWaits) -> Finding | None:
 def _of_nobody(report: Report, futex: FutexWaits) -> Finding | None:
     """Calls that wake nobody.  For a lock that a library or a run time makes, the lock's own finding has them."""
     found = empty_wakes(report, futex)
-    made_by_others = futex.make not in ("", BEHAVIOUR) or library_of(futex) is not None
-    if found is None or (futex.nature == LOCK and made_by_others):
+    if found is None or (futex.nature == LOCK and is_made_by_others(futex)):
         return None
     return _finding(
         futex,
