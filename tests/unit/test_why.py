@@ -29,9 +29,12 @@ from lockline.investigation.model import (
     unread,
 )
 from lockline.render import why_words
+from lockline.render.documents import why as document
 from why_cases import (
     FUTEX_QUIET,
+    MACHINE,
     MS,
+    NOBODY_SLEEPS,
     PROGRAM,
     QUIET,
     USER_LOCK,
@@ -373,6 +376,40 @@ def test_a_step_that_is_too_dear_is_shortened_or_not_started() -> None:
     # Less than half of what the first step has cost is left.
     (futex,) = next_steps(known_of(observation("totals", counters=many), plan=plan, paid_ms=270))
     assert not futex.affordable
+
+
+def test_looks_at_threads_end_when_the_budget_does() -> None:
+    """So they are started with less than a look at very many threads would cost."""
+    plan = Plan(4, 0.01, 2)
+    nobody_looked = observation("totals", sleeps=None)
+    started = {step.probe: step for step in next_steps(known_of(nobody_looked, plan=plan, paid_ms=35))}
+    assert (started["sleeps"].affordable, started["sleeps"].price_ns) == (True, 45 * MS)
+    # Names of functions alone may cost 25 ms.
+    started = {step.probe: step for step in next_steps(known_of(nobody_looked, plan=plan, paid_ms=54))}
+    assert not started["sleeps"].affordable
+
+
+@pytest.mark.parametrize(
+    ("at_futex", "processes", "kind"),
+    [(98, (7,), "unclear"), (19, (7,), "cause"), (98, (), "cause"), (0, (7,), "cause")],
+)
+def test_a_small_wait_is_no_cause_beside_threads_that_nobody_asked(
+    at_futex: int, processes: tuple[int, ...], kind: str
+) -> None:
+    """Threads that slept at futexes at 20 looks, and no budget to record what for."""
+    sleeps = replace(NOBODY_SLEEPS, at_futex=at_futex)
+    seen = observation("totals", kernel_waiters=0.06, longest_ns=MS, waits=900, locks=(lock(0.06),), sleeps=sleeps)
+    known = known_of(seen)
+    known = replace(known, target=Target(("-p", "7"), "process 7", processes))
+    verdict = judge(known, "budget")
+    assert verdict.kind == kind
+    # A recording of futexes says what they wait for.
+    assert judge(replace(known, steps=(*known.steps, *known_of(FUTEX_QUIET).steps)), "budget").kind == "cause"
+    if kind == "unclear":
+        told = document.make(known, verdict, MACHINE).verdict
+        assert told.title.startswith("Threads of process 7 sleep at futexes")
+        assert told.proof[0] == "4.9 of 8 threads on average, at 20 looks"
+        assert "record --futex -p 7" in told.remedies[0]
 
 
 def test_a_short_recording_costs_no_less_than_the_first_one() -> None:

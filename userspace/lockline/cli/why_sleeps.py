@@ -312,7 +312,7 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
     _writes_pipe.cache_clear()
     threads = threads_wanted(target)
     every = len(threads)
-    most = MOST_READS // FEWEST_LOOKS
+    most = max(1, min(MOST_READS, most_ns // probes.SLEEP_LOOK_NS) // FEWEST_LOOKS)
     if every > most:
         threads = random.sample(threads, most)
     number = max(FEWEST_LOOKS, min(MOST_LOOKS, MOST_READS // max(1, len(threads))))

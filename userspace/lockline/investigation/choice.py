@@ -22,6 +22,7 @@ from lockline.investigation.hypotheses import (
     main_goroutines,
     main_lock,
     main_user_lock,
+    asleep_at_futexes,
     most_for_programs,
     waiting,
 )
@@ -37,6 +38,8 @@ from lockline.investigation.still import stands_at_mutex, stands_whole
 PROVEN_PART = 0.5
 # A rival is one that may explain so much of what the leading one does.
 RIVAL = 0.25
+# Of the threads that sleep at futexes for nobody knows what: waiting that is less explains none of it.
+_SMALL = 0.1
 # A step is never shorter, s.
 SHORTEST_S = 1.0
 # A recording that costs less says nothing.
@@ -49,11 +52,13 @@ LEAST_BUDGET_NS = 30_000_000
 SHORTEST = {probes.FUTEX: 4.0, probes.SELF_CHECK: probes.CHECK_SECONDS}
 # A step that says nothing if it is shorter: it is left out then.
 _USELESS = {probes.SELF_CHECK: probes.CHECK_SECONDS}
-# A step whose recording ends by itself before the budget is used up, and which alone sees half of all locks: it is made
-# though it may be short, if so many times the first one's cost is left.
-_ENDS_ITSELF = (probes.FUTEX,)
+# Steps that end by themselves before the budget is used up, and what must be left for them.  With locks of programs
+# half of all locks are seen: it is made though it may be short, if so many times the first one's cost is left.
 _WORTH_TRYING = 0.5
-_LEAST_LEFT_NS = LEAST_COST_NS + probes.FUTEX_END_NS
+_LEAST_LEFT_NS = {
+    probes.FUTEX: LEAST_COST_NS + probes.FUTEX_END_NS,
+    probes.SLEEPS: probes.NAMES_NS + probes.LEAST_SLEEPS_NS,
+}
 # The first step's price is not known: of an idle kernel it is next to nothing.
 _FIRST = probes.Known(0.0, 0.0, Counters())
 
@@ -233,6 +238,13 @@ def _options(name: str, known: Investigation) -> tuple[str, ...]:
     return (*target, *options)
 
 
+def _ends_itself(name: str, of_first: probes.Known, left: int) -> bool:
+    """Whether a step ends when what is left is used up, and tells something by then."""
+    if name not in _LEAST_LEFT_NS or left < _LEAST_LEFT_NS[name]:
+        return False
+    return name != probes.FUTEX or left >= _WORTH_TRYING * of_first.totals_ns
+
+
 def choice_of(name: str, known: Investigation) -> Choice:
     """A probe as the next step: for how long, of whom, and at what price."""
     probe = probes.PROBES[name]
@@ -245,8 +257,8 @@ def choice_of(name: str, known: Investigation) -> Choice:
         # A shorter look is what can be paid.
         seconds = shorter
         price = round(probes.price_of(name, of_first, seconds))
-    elif price > left and name in _ENDS_ITSELF and left >= max(_WORTH_TRYING * of_first.totals_ns, _LEAST_LEFT_NS):
-        # The price is of all that the machine does; the recording ends when it has cost its part.
+    elif price > left and _ends_itself(name, of_first, left):
+        # The price is of all that the machine does; the step ends when it has cost its part.
         price = left
     user = main_user_lock(known)
     return Choice(
@@ -354,6 +366,10 @@ def judge(known: Investigation, ended: Ended) -> Verdict:
         return Verdict("unclear", "low", None, among, ended)
     # Next to no waiting has no cause, but for what is sure whatever the waiting.
     user = waiting(known)[1]
+    asleep = asleep_at_futexes(known)
+    if asleep is not None and ended != "target gone" and (not supported or supported[0].waiters < _SMALL * asleep[1]):
+        # These may wait for a lock, or for work: what is small beside them is no answer.
+        return Verdict("unclear", "low", None, rivals_of_nothing(among), ended)
     if _nothing_waits(known) and not standing:
         # Waiting of which no rule says anything is little, and it is there.
         none = waiting(known)[0] < NEGLIGIBLE_SHARE

@@ -49,6 +49,7 @@ from lockline.investigation.model import (
 )
 from lockline.investigation.ranking import HELD_BY_OTHERS, names_of, neighbour, rank
 from lockline.investigation.running import of_spins, spinning
+from lockline.investigation.sleeps import Sleeps
 from lockline.investigation.still import NOBODY_LEFT, of_stops, stands_at_mutex, stands_whole, stopped
 from lockline.rules.common import USER_RULES
 
@@ -172,6 +173,19 @@ def most_for_programs(known: Investigation) -> float | None:
     looked = [seen.sleeps.most_at_futex for _, seen in known.observations if seen.sleeps is not None]
     found = [one for one in looked if one is not None]
     return min(found, default=None)
+
+
+def asleep_at_futexes(known: Investigation) -> tuple[Sleeps, float] | None:
+    """The looks that saw threads sleep at futexes, and how many on average, where no recording says what they wait for.
+
+    None: the processes were not named (most of a machine's threads wait for work), nobody looked, or it is less than
+    one thread.
+    """
+    if not known.target.tgids or _user_seen(known) is not None:
+        return None
+    looked = [seen.sleeps for _, seen in known.observations if seen.sleeps is not None and seen.sleeps.at_futex]
+    most = max(looked, key=lambda one: one.futex_sleepers, default=None)
+    return None if most is None or most.futex_sleepers < 1 else (most, most.futex_sleepers)
 
 
 def main_lock(known: Investigation) -> tuple[int, WaitedLock, Observation] | None:

@@ -30,6 +30,8 @@ THREADS_LOOKED_AT = 48
 # Of a look at what one thread sleeps in, a file, and so many of them in a second.
 SLEEP_LOOK_NS = 40_000
 SLEEP_LOOKS = 1_500
+# Fewer say nothing: 20 threads, three times.
+LEAST_SLEEPS_NS = 60 * SLEEP_LOOK_NS
 # Samples of where threads run, and of those that leave their CPUs, in all; what one costs: to take and to look at it.
 # A CPU is sampled a thousand times a second at most.
 SPIN_SAMPLES, SWITCH_SAMPLES = 4_000, 1_000

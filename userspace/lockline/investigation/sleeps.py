@@ -180,6 +180,11 @@ class Sleeps:
     own: tuple[OwnLock, ...] = ()
 
     @property
+    def futex_sleepers(self) -> float:
+        """Threads that sleep at futexes on average, of those that were looked at."""
+        return (self.at_futex or 0) / self.looks if self.looks else 0.0
+
+    @property
     def most_at_futex(self) -> float | None:
         """Threads that sleep at futexes on average, at most: so many more may have been missed in 1 of 20 cases.
 

@@ -6,6 +6,7 @@ Other than the documents of a report this one is made, in words: it is read agai
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -20,7 +21,7 @@ from lockline.investigation.blame import graph_of
 from lockline.investigation.chain import BEHIND_LOCK
 from lockline.investigation.choice import symptoms_of
 from lockline.investigation.elsewhere import sleeps_seen
-from lockline.investigation.hypotheses import culprit, hypotheses, waiting
+from lockline.investigation.hypotheses import asleep_at_futexes, culprit, hypotheses, waiting
 from lockline.investigation.little import BUSY
 from lockline.investigation.model import Hypothesis as Hypothesis_
 from lockline.investigation.model import Investigation
@@ -294,6 +295,14 @@ def _nothing(known: Investigation, verdict: Verdict_) -> Verdict:
         title = f"Tasks of {known.target.words} wait, and no cause was found" if kernel or user else "Nothing was seen"
         if verdict.ended == "target gone":
             title = f"Of {known.target.words} too little was seen: it has ended"
+    proof = _unique(fact_words(told.fact) for one in ruled_out[:3] for told in one.evidence)
+    remedies: tuple[str, ...] = ()
+    asleep = asleep_at_futexes(known) if verdict.kind == "unclear" else None
+    if asleep is not None:
+        sleeps, threads = asleep
+        title = f"Threads of {known.target.words} sleep at futexes: for a lock, or for work, was not looked at"
+        proof = (f"{threads:.1f} of {sleeps.threads} threads on average, at {sleeps.looks} looks", *proof)
+        remedies = (f"`lockline record --futex {shlex.join(known.target.options)} -d 2` shows what they wait for",)
     return Verdict(
         kind=verdict.kind,
         confidence=verdict.sure,
@@ -302,8 +311,8 @@ def _nothing(known: Investigation, verdict: Verdict_) -> Verdict:
         culprit=None,
         waiters=kernel + (user or 0.0),
         part=None,
-        proof=_unique(fact_words(told.fact) for one in ruled_out[:3] for told in one.evidence),
-        remedies=(),
+        proof=proof,
+        remedies=remedies,
         ended=verdict.ended,
     )
 
