@@ -18,11 +18,11 @@ from lockline.investigation import probes
 from lockline.investigation.blame import graph_of
 from lockline.investigation.hypotheses import (
     UNSEEN_WAITING,
+    asleep_at_futexes,
     hypotheses,
     main_goroutines,
     main_lock,
     main_user_lock,
-    asleep_at_futexes,
     most_for_programs,
     waiting,
 )
