@@ -10,6 +10,7 @@ from lockline.analysis.c_library_locks import (
     NAMES,
     OTHER,
     RANDOM,
+    SHARED_POINTERS,
     STDIO,
     TIME_ZONE,
     c_library_lock,
@@ -18,7 +19,7 @@ from lockline.analysis.c_library_locks import (
 )
 from lockline.analysis.futex_waits import LOCK, FutexStack, FutexWaits
 from lockline.analysis.model import Figures
-from lockline.base.c_library import is_c_library
+from lockline.base.c_library import is_c_library, is_cxx_library
 from lockline.recording.rows import Frame
 from lockline.recording.user_rows import Futex, FutexTotal
 
@@ -128,6 +129,37 @@ def test_a_function_that_nobody_knows() -> None:
     found = c_library_lock(futex(stack(100, "__lll_lock_wait_private", "__libc_new_thing", ":serve")))
     assert found is not None
     assert (found.kind, found.function, found.caller) == (OTHER, "thing", "serve")
+
+
+@pytest.mark.parametrize("locker", ["std::_Sp_locker::_Sp_locker", "std::__1::__sp_mut::lock"])
+def test_shared_pointers_that_are_read_atomically(locker: str) -> None:
+    """The C++ library's own mutex, whether it is linked statically or not; a template is no function of the program."""
+    for of_library in (locker, f":{locker}"):
+        taken = (
+            "__lll_lock_wait",
+            "pthread_mutex_lock",
+            of_library,
+            ":std::shared_ptr<Config> std::atomic_load<Config>",
+        )
+        found = c_library_lock(futex(stack(100, *taken, ":read_config", library="/usr/lib/libstdc++.so.6")))
+        assert found is not None
+        assert (found.kind, found.function, found.caller) == (SHARED_POINTERS, "std::atomic_load", "read_config")
+
+
+@pytest.mark.parametrize(
+    ("function", "it_is"),
+    [
+        ("std::thread::join", True),
+        ("void std::sort<int*>", True),
+        ("std::shared_ptr<Config> std::atomic_load<Config>", True),
+        ("__gnu_cxx::__pool<true>::_M_reserve_block", True),
+        ("mystd::vector", False),
+        ("Cache::std", False),
+        ("handle", False),
+    ],
+)
+def test_functions_of_the_cxx_library(function: str, it_is: bool) -> None:
+    assert is_cxx_library(function) == it_is
 
 
 def test_other_libraries_are_not_the_c_library() -> None:

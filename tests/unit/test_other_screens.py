@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from diff.two_sides import LOAD, MUTEX, SPINLOCK, make_recording, numbers
 from lockline.base.text import Style, width
@@ -12,6 +14,7 @@ from lockline.c2c.live import LiveReport, make_live_report
 from lockline.cli import main as cli
 from lockline.recording.reader import open_recording
 from lockline.render import lines_screen
+from lockline.render.screen_parts import filled
 from terminals import on_a_terminal
 from watched_lines import MS, US, Target, in_windows, look, ping_pong, write_watch
 
@@ -189,3 +192,20 @@ def test_a_pipe_gets_80_columns_without_colours(
         text = capsys.readouterr().out
         assert "\x1b" not in text
         small(text.splitlines())
+
+
+@given(st.text("ab /", max_size=300), st.integers(40, 100), st.integers(1, 3))
+def test_text_beside_a_label_fits(text: str, columns: int, most: int) -> None:
+    """Whatever the words, no line is too long, and there are no more lines than asked for."""
+    lines = filled("IF GONE  ", text, columns, most)
+    assert len(lines) <= most
+    assert all(len(line) <= columns for line in lines)
+
+
+def test_a_long_word_is_cut_before_all_of_it_is_left_out() -> None:
+    """As of a path."""
+    (line,) = filled("", "Without waiting for a lock in /usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30: unknown", 70, 1)
+    assert line == "Without waiting for a lock in /usr/lib/x86_64-l..stdc++.so.6.0.30: ..."
+    # Of short words the rest is left out, as before.
+    (line,) = filled("", "Without waiting for it the threads get nothing done that is worth it", 50, 1)
+    assert line == "Without waiting for it the threads get ..."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Locks inside the C library, told by the function that its callers wait in.
+"""Locks inside the C library, and one of the C++ library's, told by the function that its callers wait in.
 
 Who waits in a function of the C library that is no function for locking waits for a lock of the library's own.  Which
 one, the function tells: malloc()'s arenas, a FILE's lock, the state of rand(), the time zone.
@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lockline.analysis.futex_waits import FutexStack, FutexWaits
-from lockline.base.c_library import FUTEX_CALLERS, LOCKING, START, is_c_library
+from lockline.base.c_library import FUTEX_CALLERS, LOCKING, START, is_c_library, is_cxx_library
 from lockline.base.values import dataclass
 from lockline.recording.rows import Frame
 
 # Of the sampled waits (the wakes, where no wait was sampled), the part that one function must have.
 _MOSTLY = 0.8
 
-MALLOC, STDIO, RANDOM, TIME_ZONE, LOADER, NAMES, ENVIRONMENT, OTHER = (
-    *("malloc", "stdio", "random", "time zone", "loader", "names", "environment"),
+MALLOC, STDIO, RANDOM, TIME_ZONE, LOADER, NAMES, ENVIRONMENT, SHARED_POINTERS, OTHER = (
+    *("malloc", "stdio", "random", "time zone", "loader", "names", "environment", "shared pointers"),
     "",
 )
 # The functions of each; one that ends in _ stands for all that begin so.
@@ -46,6 +46,7 @@ _FUNCTIONS = {
         *("getpwnam_r", "getpwuid", "getpwuid_r", "getgrnam", "getgrnam_r", "getgrgid", "getgrgid_r", "res_", "nss_"),
     ),
     ENVIRONMENT: ("getenv", "secure_getenv", "setenv", "unsetenv", "putenv", "clearenv"),
+    SHARED_POINTERS: ("std::atomic_load",),
 }
 # Behind functions that programs call, and called so that these leave no frame.
 _CALLED_AS = {
@@ -58,6 +59,9 @@ _CALLED_AS = {
     "underflow": "getc",
     "uflow": "getc",
 }
+# Of the C++ library: std::atomic_load() of a shared_ptr and its like take one of a few mutexes, by the pointer's
+# address (libstdc++: src/c++11/shared_ptr.cc; libc++: src/memory.cpp).
+_OF_SHARED_POINTERS = ("std::_Sp_locker::", "std::__sp_mut::", "std::__1::__sp_mut::")
 # What the library puts before a name.
 _BEFORE = ("_", "GI_", "libc_", "IO_new_", "new_")
 
@@ -79,6 +83,8 @@ class CLibraryLock:
 def plain_name(function: str) -> str:
     """A function's name as programs write it: malloc for __libc_malloc, printf for __printf_chk."""
     name = function.partition("@")[0]
+    if name.startswith(_OF_SHARED_POINTERS):
+        return "std::atomic_load"
     before = ""
     while before != name:
         before = name
@@ -98,6 +104,10 @@ def kind_of(function: str) -> str:
     return OTHER
 
 
+def _is_library(frame: Frame) -> bool:
+    return is_c_library(frame.module) or frame.symbol.startswith(_OF_SHARED_POINTERS)
+
+
 def _entry(frames: Sequence[Frame]) -> tuple[str, str] | None:
     """The library's function that has the lock, as far out as it is of one kind, and the program's that calls it.
 
@@ -107,12 +117,13 @@ def _entry(frames: Sequence[Frame]) -> tuple[str, str] | None:
     while inner and inner[0].symbol.startswith(FUTEX_CALLERS):
         inner = inner[1:]
     count = 0
-    while count < len(inner) and is_c_library(inner[count].module) and not inner[count].symbol.startswith(START):
+    while count < len(inner) and _is_library(inner[count]) and not inner[count].symbol.startswith(START):
         count += 1
     # Without a caller, the next frame may be the library's too.
     if not count or any(frame.symbol.startswith(LOCKING) for frame in inner[:count]):
         return None
-    outer = inner[count:]
+    # A template is code of the program, and no function of its own.
+    outer = [frame for frame in inner[count:] if not is_cxx_library(frame.symbol)]
     caller = outer[0].symbol if outer and not outer[0].symbol.startswith(START) else ""
     names = [frame.symbol for frame in inner[:count]]
     kind = next(filter(None, map(kind_of, names)), OTHER)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Names of the C library's files and functions."""
+"""Names of the C library's files and functions, and of the C++ library's functions."""
 
 import re
 
@@ -26,6 +26,9 @@ LOCKING = (
 # How those begin that a thread or a process begins in.
 START = ("start_thread", "__clone", "clone", "__libc_start", "_start", "__start", "__libc_init", "start")
 
+# A function of the C++ library, or made from a template of it; before a template's name stands what it returns.
+_CXX = re.compile(r"(?:[\w:]+[ *&]+)?(?:std|__gnu_cxx)::")
+
 _FILE = re.compile(
     r"(?:libc|libpthread|ld-linux[-\w]*|ld-musl[-\w]*|libc\.musl[-\w]*|ld64|ld)(?:-[\d.]+)?\.so(?:\.\d+)*"
 )
@@ -34,3 +37,8 @@ _FILE = re.compile(
 def is_c_library(path: str) -> bool:
     """Whether a mapped file is glibc or musl, or a part of it: libc.so.6, libc-2.31.so, ld-musl-x86_64.so.1."""
     return _FILE.fullmatch(path.rpartition("/")[2].removesuffix(" (deleted)")) is not None
+
+
+def is_cxx_library(function: str) -> bool:
+    """Whether a function, with its demangled name, is of the C++ library: std::thread::join, void std::sort<...>."""
+    return _CXX.match(function) is not None

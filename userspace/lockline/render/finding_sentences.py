@@ -9,6 +9,10 @@ SENTENCES: Mapping[str, str] = {
     # Titles.
     "barrier-imbalance": "Threads of {process} wait at a barrier for {task}, which comes last",
     "convoy": "Tasks queue for {lock:full}[ of {process}]",
+    "shared-pointer-lock": (
+        "Threads of {process} wait for a lock of the C++ library, in atomic_load() or atomic_store() of a"
+        " shared_ptr[: {lock}]"
+    ),
     "c-library-lock": "Threads of {process} wait for a lock of the C library, in {call}[: {lock}]",
     "cpu-starved": "{cpu} waits far longer than the others",
     "deadlock": "{threads} threads of {process} wait for each other, in a circle: a deadlock",
@@ -223,6 +227,9 @@ SENTENCES: Mapping[str, str] = {
 
 REMEDIES: Mapping[str, str] = {
     "allocate-less": "allocate less there: keep buffers and use them again, or take memory in larger parts",
+    "atomic-shared-pointer": (
+        "use std::atomic<std::shared_ptr> (C++20), or a lock for each pointer: the library has 16 locks or so for all"
+    ),
     "ask-program": "ask the program which lock that is (PostgreSQL: wait_event of pg_stat_activity, of type LWLock)",
     "call-library-less": (
         "call the library less often there, or give each thread what it locks (a handle, a context, a connection) for"

@@ -11,19 +11,30 @@ LINES = 24
 NARROWEST = 40
 # Threads or CPUs that wait on average: however sure a cause is, less than this is a small effect.
 SMALL_EFFECT = 0.5
+# What stands for the rest of a text that is cut, and from how many free columns on the next word is cut too.
+_LEFT_OUT = " ..."
+_ROOM = 20
 
 
 def filled(label: str, text: str, columns: int, most: int = 99) -> list[str]:
     """A text beside its label, on at most so many lines; what does not fit ends in "..."."""
+    indent = " " * len(label)
     lines = textwrap.wrap(
         text,
         columns,
         initial_indent=label,
-        subsequent_indent=" " * len(label),
+        subsequent_indent=indent,
         break_on_hyphens=False,
         max_lines=most,
-        placeholder=" ...",
+        placeholder=_LEFT_OUT,
     )
+    shown = lines[-1].removesuffix("...").rstrip() if lines else ""
+    room = columns - len(shown) - len(_LEFT_OUT) - 1
+    if room >= _ROOM and lines and lines[-1].endswith(_LEFT_OUT):
+        # A long word comes next, as a path: its ends tell more than nothing.
+        rest = text.split()[len(" ".join([*lines[:-1], shown])[len(label) :].split()) :]
+        if rest:
+            lines[-1] = f"{shown.ljust(len(label) - 1)} {cut(rest[0], room)}{_LEFT_OUT if rest[1:] else ''}"
     # A word longer than the line (a path) is cut, not pushed over the edge.
     return [cut(line, columns) for line in lines]
 

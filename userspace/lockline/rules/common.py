@@ -12,7 +12,7 @@ from lockline.analysis.java_locks import method_of
 from lockline.analysis.library_locks import LibraryLock, library_lock
 from lockline.analysis.model import Holder, LockWaits, Report
 from lockline.analysis.user_evidence import BEHAVIOUR
-from lockline.base.c_library import FUTEX_CALLERS
+from lockline.base.c_library import FUTEX_CALLERS, is_cxx_library
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal, without_internals
 
@@ -270,8 +270,7 @@ _NO_RELEASES = (
     *("InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "_complete_monitor_", "os::Platform", "PlatformEvent::"),
     *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry"),
     *("start_thread", "__clone"),
-    *("std::thread::", "std::sync::", "std::sys::", "std::mutex::", "std::condition_variable::"),
-    *("core::ops::function::", "core::panic", "<core::", "<std::", "std::rt::", "<alloc::"),
+    *("core::ops::function::", "core::panic", "<core::", "<std::", "<alloc::"),
     *(
         "drop_gil",
         "take_gil",
@@ -288,16 +287,7 @@ _NO_RELEASES = (
     *("uv_", "v8::", "Builtins_", "node::"),
     # Code that HotSpot makes for itself, as lockline names it, and as its map does.
     *("HotSpot::", "Interpreter", "StubRoutines", "Stub Generator", "I2C/C2I"),
-    *(
-        "__gthread_",
-        "std::lock_guard",
-        "std::unique_lock",
-        "std::shared_",
-        "std::__",
-        "std::recursive_mutex",
-        "std::timed_mutex",
-        "std::condition_variable",
-    ),
+    "__gthread_",
     *("absl::", "Absl", "parking_lot", "lock_api", "crossbeam", "folly::", "tbb::", "boost::"),
     *("QBasicMutex::", "QMutex::", "QRecursiveMutex::", "QReadWriteLock::", "QSemaphore::", "QWaitCondition::"),
     *("g_mutex_", "g_rec_mutex_", "g_rw_lock_", "g_cond_", "g_async_queue_"),
@@ -315,7 +305,7 @@ _JAVA_STUB = " Runtime1 stub"
 
 def _is_own(name: str) -> bool:
     """Whether a function is the program's, and not one of the C library or of a run time."""
-    if not name or name.startswith(_NO_RELEASES) or name.endswith(_JAVA_STUB):
+    if not name or name.startswith(_NO_RELEASES) or is_cxx_library(name) or name.endswith(_JAVA_STUB):
         return False
     return not method_of(name).startswith(_JAVA_OWN)
 

@@ -9,6 +9,7 @@ from lockline.analysis.c_library_locks import (
     NAMES,
     OTHER,
     RANDOM,
+    SHARED_POINTERS,
     STDIO,
     TIME_ZONE,
     CLibraryLock,
@@ -127,6 +128,7 @@ _LIBRARY_REMEDIES = {
     LOADER: (remedy("load-less"),),
     NAMES: (remedy("keep-names"),),
     ENVIRONMENT: (remedy("keep-environment"),),
+    SHARED_POINTERS: (remedy("atomic-shared-pointer"),),
     OTHER: (remedy("call-less"),),
 }
 
@@ -294,6 +296,8 @@ def _claim(
             call=Function(library.function) if library.function else None,
             caller=Function(library.caller) if library.caller else None,
         )
+    if library is not None and library.kind == SHARED_POINTERS:
+        return fact("shared-pointer-lock", process=process, lock=lock if lock.name else None)
     if library is not None:
         return fact(
             "c-library-lock", process=process, lock=lock if lock.name else None, call=Function(library.function)
