@@ -208,4 +208,4 @@ def test_a_long_word_is_cut_before_all_of_it_is_left_out() -> None:
     assert line == "Without waiting for a lock in /usr/lib/x86_64-l..stdc++.so.6.0.30: ..."
     # Of short words the rest is left out, as before.
     (line,) = filled("", "Without waiting for it the threads get nothing done that is worth it", 50, 1)
-    assert line == "Without waiting for it the threads get ..."
+    assert line == "Without waiting for it the threads get nothing ..."
