@@ -8,12 +8,13 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /**
  * Six threads: readwrite (a ReentrantReadWriteLock, to write), scheduled (a pool whose workers wait for the clock),
- * behind (they wait for a queue inside a monitor).
+ * behind (they wait for a queue inside a monitor), full (they fill a queue that one thread empties slowly).
  * Prints "ready", and runs until its input has a line or ends.
  */
 public class Kinds {
     static final ReentrantReadWriteLock orders = new ReentrantReadWriteLock();
     static final BlockingQueue<Integer> jobs = new LinkedBlockingQueue<>();
+    static final BlockingQueue<Integer> places = new LinkedBlockingQueue<>(4);
     static volatile long sink;
 
     static void work(long micros) {
@@ -42,6 +43,26 @@ public class Kinds {
         }
     }
 
+    static void fill() {
+        try {
+            while (true)
+                places.put(1);
+        } catch (InterruptedException e) {
+            return;
+        }
+    }
+
+    static void empty() {
+        try {
+            while (true) {
+                sink += places.take();
+                work(200);
+            }
+        } catch (InterruptedException e) {
+            return;
+        }
+    }
+
     static void giveJobs() {
         try {
             while (true) {
@@ -61,6 +82,10 @@ public class Kinds {
             for (int i = 0; i < 6; i++)
                 new Thread(Kinds::serve, "worker-" + i).start();
             new Thread(Kinds::giveJobs).start();
+        } else if (arguments[0].equals("full")) {
+            for (int i = 0; i < 6; i++)
+                new Thread(Kinds::fill, "worker-" + i).start();
+            new Thread(Kinds::empty).start();
         } else {
             ScheduledExecutorService pool = Executors.newScheduledThreadPool(6);
             for (int i = 0; i < 6; i++)

@@ -151,7 +151,7 @@ KINDS = (
         "javac",
         ("javac", "-d", "{}", f"{HERE}/Kinds.java"),
         ("java", "-cp", "{}", "Kinds"),
-        {"readwrite": "user-lock", "scheduled": "", "behind": ""},
+        {"readwrite": "user-lock", "scheduled": "", "behind": "", "full": "user-lock"},
     ),
     Kinds(
         "Python",

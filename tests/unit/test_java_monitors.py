@@ -13,7 +13,7 @@ from lockline.analysis.java_locks import object_class
 from lockline.analysis.java_monitors import Monitor, class_of, monitors_of
 from lockline.analysis.model import Figures
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import JAVA_LOCK, MONITOR, lock_called
+from lockline.analysis.user_evidence import JAVA_LOCK, JAVA_QUEUE, MONITOR, lock_called
 from lockline.base.text import Style
 from lockline.recording.reader import open_recording
 from lockline.recording.rows import Frame
@@ -23,7 +23,7 @@ from lockline.render.signals import futexes
 from lockline.rules import find_all
 from lockline.rules.report import make_report
 from recording_generator import RecordingBuilder
-from told import told
+from told import Told, told
 
 MS = 1_000_000
 LEDGER = Monitor(4096, "shop.Ledger", 0.8, 40, "clerk", 71, 0.75)
@@ -108,14 +108,19 @@ def contended(*monitors: Monitor) -> FutexWaits:
     return FutexWaits(futex, total, LOCK, "as it is", figures, at_once, make=MONITOR, monitors=monitors)
 
 
-@pytest.mark.parametrize(("owner_part", "owned"), [(0.75, ', owned by thread "clerk"'), (0.4, "")])
-def test_the_finding_names_the_class_and_who_owns_it(tmp_path: Path, owner_part: float, owned: str) -> None:
-    path = builder_at(tmp_path / "quiet").finish()
+def one_finding(directory: Path, futex: FutexWaits) -> Told:
+    """The finding about a lock of a program, in words, in a report without other waits."""
+    path = builder_at(directory / "quiet").finish()
     with open_recording(path) as recording:
         quiet = make_report(recording, Selection(), 10)
-    futex = contended(replace(LEDGER, owner_part=owner_part), STOCK)
     (finding,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
-    text = told(finding)
+    return told(finding)
+
+
+@pytest.mark.parametrize(("owner_part", "owned"), [(0.75, ', owned by thread "clerk"'), (0.4, "")])
+def test_the_finding_names_the_class_and_who_owns_it(tmp_path: Path, owner_part: float, owned: str) -> None:
+    futex = contended(replace(LEDGER, owner_part=owner_part), STOCK)
+    text = one_finding(tmp_path, futex)
     assert text.title == f"Threads of java (7) wait for the monitor of class shop.Ledger{owned}"
     (first, second) = [line for line in text.evidence if "looks" in line]
     assert first == (
@@ -186,17 +191,40 @@ def test_which_class_of_java_util_concurrent(stacks: list[FutexStack], class_nam
     [
         ("java.util.concurrent.Semaphore.acquire", "a Semaphore of java.util.concurrent", "hold a permit"),
         ("java.util.concurrent.Exchanger.exchange", "an Exchanger of java.util.concurrent", "do less between lock()"),
+        (
+            "java.util.concurrent.locks.StampedLock.writeLock",
+            "a StampedLock of java.util.concurrent",
+            "do less between writeLock()",
+        ),
         (QUEUED, "a lock of java.util.concurrent", "do less between lock()"),
     ],
 )
 def test_the_finding_names_the_class_of_java_util_concurrent(
     tmp_path: Path, method: str, title: str, remedy: str
 ) -> None:
-    path = builder_at(tmp_path / "quiet").finish()
-    with open_recording(path) as recording:
-        quiet = make_report(recording, Selection(), 10)
-    futex = replace(contended(), make=JAVA_LOCK, stacks=(stack(9, SUPPORT, method),))
-    (finding,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
-    text = told(finding)
+    text = one_finding(tmp_path, replace(contended(), make=JAVA_LOCK, stacks=(stack(9, SUPPORT, method),)))
     assert text.title == f"Threads of java (7) wait for {title}, in shop.Till.pay()"
     assert text.next[0].startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "advice"),
+    [
+        ("java.util.concurrent.ConcurrentHashMap$Node", "do less in what you give to compute()"),
+        ("java.io.PrintStream", "each call has the stream's lock"),
+        ("java.util.Vector", "the class locks itself in each call"),
+        ("java.lang.Object", "make the synchronized part shorter"),
+    ],
+)
+def test_advice_about_a_class_of_javas_own_library(tmp_path: Path, class_name: str, advice: str) -> None:
+    futex = replace(contended(), make=MONITOR, monitors=(replace(LEDGER, class_name=class_name),))
+    assert one_finding(tmp_path, futex).next[0].startswith(advice)
+
+
+def test_a_full_queue_has_the_name_of_its_class(tmp_path: Path) -> None:
+    waits = stack(9, SUPPORT, "java.util.concurrent.ArrayBlockingQueue.put")
+    text = one_finding(tmp_path, replace(contended(), make=JAVA_QUEUE, stacks=(waits,)))
+    assert text.title == (
+        "Threads of java (7) wait in shop.Till.pay() for room in an ArrayBlockingQueue of java.util.concurrent"
+    )
+    assert text.next[0].startswith("more threads that receive")

@@ -21,6 +21,7 @@ from lockline.analysis.user_evidence import (
     GO_CHANNEL,
     GO_MUTEX,
     JAVA_LOCK,
+    JAVA_QUEUE,
     MONITOR,
     NET_LOCK,
     NET_MONITOR,
@@ -637,6 +638,34 @@ def test_threads_that_send_to_a_full_channel(wait_ns: int, lock: bool) -> None:
     """The receiver wakes them, and waits elsewhere; few that wait may have nobody who wants more."""
     (known,) = recognise(parked(SEND, (9,), wait_ns), set(), WINDOW)
     assert (known.make, known.lock, known.unclear) == (RUST_CHANNEL, lock, not lock)
+
+
+PUT = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ConditionObject.await", "ArrayBlockingQueue.put")
+PUT_LOCK = (
+    "Parker::park",
+    "Unsafe_Park",
+    "LockSupport.park",
+    "ReentrantLock.lockInterruptibly",
+    "ArrayBlockingQueue.put",
+)
+ADD = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ReentrantLock.lock", "PriorityBlockingQueue.put")
+
+
+@pytest.mark.parametrize(
+    ("functions", "wait_ns", "make", "lock"),
+    [
+        (PUT, WINDOW * 9 // 10, JAVA_QUEUE, True),
+        (PUT, WINDOW // 4, JAVA_QUEUE, False),
+        (PUT_LOCK, WINDOW * 9 // 10, None, None),
+        (ADD, WINDOW * 9 // 10, None, None),
+    ],
+)
+def test_threads_that_put_into_a_full_queue(
+    functions: tuple[str, ...], wait_ns: int, make: str | None, lock: bool | None
+) -> None:
+    """Who takes wakes them.  A queue's own lock is another matter, and one without bounds is never full."""
+    found = [known for known in recognise(parked(functions, (9,), wait_ns), set(), WINDOW) if known.make == JAVA_QUEUE]
+    assert [(known.make, known.lock, known.unclear) for known in found] == ([(make, lock, not lock)] if make else [])
 
 
 def test_both_words_of_a_rwlock_of_rust() -> None:

@@ -10,8 +10,10 @@ from collections.abc import Iterable
 
 from lockline.analysis.futex_waits import FutexWaits
 from lockline.analysis.java_monitors import class_of
-from lockline.analysis.user_evidence import JAVA_LOCK, MOST
+from lockline.analysis.user_evidence import JAVA_LOCK, JAVA_QUEUE, MOST
 
+# Whose name is that of a class of this package.
+OF_PACKAGE = (JAVA_LOCK, JAVA_QUEUE)
 _PACKAGE = "java.util.concurrent."
 # What these classes are made of: a program that calls them makes a lock of its own.
 _PARTS = ("LockSupport", "AbstractQueuedSynchronizer", "AbstractQueuedLongSynchronizer")
@@ -48,4 +50,4 @@ def _lock_class(futex: FutexWaits) -> str:
 
 def object_class(futex: FutexWaits) -> str:
     """The class of a lock of Java: of the object whose monitor it is, or of java.util.concurrent; '': not known."""
-    return _lock_class(futex) if futex.make == JAVA_LOCK else class_of(futex.monitors)
+    return _lock_class(futex) if futex.make in OF_PACKAGE else class_of(futex.monitors)

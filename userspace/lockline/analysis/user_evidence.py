@@ -17,6 +17,7 @@ GIL = "CPython GIL"
 PY_MUTEX = "CPython PyMutex"
 MONITOR = "Java monitor"
 JAVA_LOCK = "java.util.concurrent lock"
+JAVA_QUEUE = "java.util.concurrent queue"
 GO_CHANNEL = "Go channel"
 GO_COND = "Go sync.Cond"
 GO_GROUP = "Go sync.WaitGroup"
@@ -158,6 +159,7 @@ class Goroutines:
 _CALLED = {
     MONITOR: "a Java monitor (its object moves)",
     JAVA_LOCK: "a lock of java.util.concurrent",
+    JAVA_QUEUE: "a queue of java.util.concurrent",
     NET_MONITOR: "a .NET monitor",
     NET_LOCK: "a lock of .NET",
     PARKING_LOT: "a lock of parking_lot",
@@ -189,7 +191,7 @@ def lock_called(futex: user_rows.Futex, make: str, class_name: str = "") -> User
     """
     if make == MONITOR and class_name:
         return UserLock(f"the monitor of class {class_name}", "")
-    if make == JAVA_LOCK and class_name:
+    if make in (JAVA_LOCK, JAVA_QUEUE) and class_name:
         return UserLock(f"{'an' if class_name[0] in 'AEIOU' else 'a'} {class_name} of java.util.concurrent", "")
     name = _CALLED.get(make, "") or futex.name or _CALLED_ON_HEAP.get(make, "")
     return UserLock(name, "" if name else futex.object)

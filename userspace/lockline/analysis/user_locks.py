@@ -5,6 +5,7 @@ By the layout of their words, the functions that wait and wake there, and who wa
 """
 
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -27,6 +28,7 @@ from lockline.analysis.user_evidence import (
     GO_RWMUTEX,
     HALF,
     JAVA_LOCK,
+    JAVA_QUEUE,
     MONITOR,
     MOST,
     NET_LOCK,
@@ -441,16 +443,43 @@ def _goroutine_wait(entry: Seen, window_ns: int) -> Recognised | None:
     return None
 
 
-_SENDS = ("Channel<T>::send",)
+@dataclass(frozen=True, slots=True)
+class _Full:
+    """A queue that threads wait to put into: by functions on the stacks of these waits, and by none of the others.
 
-
-def _rust_channels(processes: Processes, window_ns: int) -> Iterable[Recognised]:
-    """Channels of Rust, std's or crossbeam's, that threads wait to send to: each at a word of its own.
-
-    Those who receive from one wake the threads that send to it.
+    into: what it is called in the sentence that says why.
     """
-    for words in processes.values():
-        found = [one for one in words.values() if not expects_2(one.total) and share_from(one.waits, _SENDS) >= HALF]
+
+    make: str
+    puts: tuple[str, ...]
+    unless: tuple[str, ...]
+    into: str
+
+
+_FULL = (
+    # std's and crossbeam's.
+    _Full(RUST_CHANNEL, ("Channel<T>::send",), (), "send to a channel that is full"),
+    # Who waits for the queue's own lock waits for no room.
+    _Full(
+        JAVA_QUEUE,
+        ("BlockingQueue.put", "BlockingDeque.put", "SynchronousQueue.put", "LinkedTransferQueue.transfer"),
+        ("ReentrantLock.lock", "PriorityBlockingQueue", "DelayQueue"),
+        "put into a queue that is full",
+    ),
+)
+
+
+def _full_queues(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    """Queues that threads wait to put into, as they are full: each thread at a word of its own.
+
+    Those who take from one wake the threads that put into it.
+    """
+    for words, kind in itertools.product(processes.values(), _FULL):
+        found = [
+            one
+            for one in words.values()
+            if not expects_2(one.total) and share_from(one.waits, kind.puts, kind.unless) >= HALF
+        ]
         for circle in circles(found):
             threads = waiting(circle, window_ns)
             if threads < _HARDLY:
@@ -458,10 +487,10 @@ def _rust_channels(processes: Processes, window_ns: int) -> Iterable[Recognised]
             several = several_wait(circle, window_ns)
             yield Recognised(
                 tuple(one.futex.id for one in sorted(circle, key=lambda one: (-one.total.wait_ns, one.futex.id))),
-                RUST_CHANNEL,
+                kind.make,
                 lock=several,
                 sure="high" if several else "medium",
-                why=f"threads wait to send to a channel that is full: {threads:.1f} on average"
+                why=f"threads wait to {kind.into}: {threads:.1f} on average"
                 + ("" if several else "; the receiver is slow, or nobody asks for more values"),
                 unclear=not several,
             )
@@ -671,7 +700,7 @@ def recognise(
         _gils(processes, window_ns),
         ruby_locks(processes, window_ns),
         pthreads.held_while_idle(processes, locks, window_ns),
-        _rust_channels(processes, window_ns),
+        _full_queues(processes, window_ns),
         row_locks(processes, window_ns),
         pthreads.barriers(processes),
         _made(processes, window_ns),

@@ -45,6 +45,7 @@ SENTENCES: Mapping[str, str] = {
     "hot-net-monitor": "Threads of {process} wait for a .NET monitor (lock)[, in {where}]",
     "hot-ruby-mutex": "Threads of {process} wait for a Mutex or Monitor of Ruby[, in {where}]",
     "hot-erlang-lock": "Schedulers of {process} wait for a lock of Erlang's run time[, in {where}]",
+    "full-java-queue": "Threads of {process} wait[ in {where}] for room in {lock}",
     "hot-rust-channel": "Threads of {process} wait to send to a channel[ in {where}]: its receivers are too slow",
     "writers-behind-readers": (
         "Writers of {process} wait for readers of {lock:short}, a read-write lock of their own program[, in {where}]"
@@ -306,6 +307,13 @@ REMEDIES: Mapping[str, str] = {
     "java-shorten-rwlock": (
         "do less between writeLock().lock() and unlock(); StampedLock can read without taking a lock, and a"
         " ConcurrentHashMap locks its parts"
+    ),
+    "java-compute-less": (
+        "do less in what you give to compute(), computeIfAbsent() and merge(): it runs with the bin's lock held, which"
+        " other keys share; to count, keep a LongAdder as the value"
+    ),
+    "java-read-optimistically": (
+        "do less between writeLock() and unlockWrite(); read with tryOptimisticRead(), which takes no lock"
     ),
     "java-call-less": (
         "the class locks itself in each call: call it less, have one for each thread, or use a class of"

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from lockline.analysis.answer import trusted_ns
 from lockline.analysis.futex_waits import LOCK, PARKED, FutexWaits
-from lockline.analysis.java_locks import object_class
+from lockline.analysis.java_locks import OF_PACKAGE, object_class
 from lockline.analysis.model import Figures, Report
-from lockline.analysis.user_evidence import BEHAVIOUR, JAVA_LOCK, RWLOCK
+from lockline.analysis.user_evidence import BEHAVIOUR, RWLOCK
 from lockline.base.numbers import count, duration
 from lockline.base.text import Column, Style, clean, cut_member, table
 from lockline.base.values import dataclass
@@ -37,7 +37,7 @@ def user_lock_name(futex: FutexWaits) -> str:
     """What a lock of a program is called: the class of a monitor's object, its make or its symbol."""
     class_name = object_class(futex)
     if class_name:
-        return class_name if futex.make == JAVA_LOCK else f"monitor of {class_name}"
+        return class_name if futex.make in OF_PACKAGE else f"monitor of {class_name}"
     # A read-write lock of the C library is the program's own variable.
     if futex.make == RWLOCK and futex.futex.name:
         return futex.futex.name

@@ -18,13 +18,13 @@ from lockline.analysis.futex_waits import (
     FutexWaits,
     HolderLook,
 )
-from lockline.analysis.java_locks import object_class
+from lockline.analysis.java_locks import OF_PACKAGE, object_class
 from lockline.analysis.java_monitors import heaviest, owner_of
 from lockline.analysis.model import Figures
 from lockline.analysis.ptrace import Attaches, InactiveWaits
 from lockline.analysis.run_times import language_of, switch_on, without_names
 from lockline.analysis.user_evidence import BARRIER as PTHREAD_BARRIER
-from lockline.analysis.user_evidence import BEHAVIOUR, CONDITION_VARIABLE, JAVA_LOCK, RWLOCK
+from lockline.analysis.user_evidence import BEHAVIOUR, CONDITION_VARIABLE, RWLOCK
 from lockline.base.c_library import FUTEX_CALLERS
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, fill, table
@@ -59,7 +59,7 @@ def _label(futex: FutexWaits, style: Style) -> str:
         owned = f', owned by thread "{clean(owner, style)}"' if owner else ""
         of = f"{clean(futex.futex.comm, style) or '?'} {futex.futex.tgid}"
         return f"monitor of class {clean(monitor.class_name, style)}{owned}, {of}"
-    class_name = object_class(futex) if futex.make == JAVA_LOCK else ""
+    class_name = object_class(futex) if futex.make in OF_PACKAGE else ""
     make = f"{class_name}, {futex.make}" if class_name else futex.make
     return f"{make} of {clean(futex.futex.comm, style) or '?'} {futex.futex.tgid}"
 

@@ -47,6 +47,7 @@ from lockline.analysis.user_evidence import (
     GO_MUTEX,
     GO_RWMUTEX,
     JAVA_LOCK,
+    JAVA_QUEUE,
     MONITOR,
     NET_LOCK,
     NET_MONITOR,
@@ -105,6 +106,7 @@ _CLAIMS = {
     GO_CHANNEL: "hot-go-channel",
     RWLOCK: "hot-rwlock",
     RUST_CHANNEL: "hot-rust-channel",
+    JAVA_QUEUE: "full-java-queue",
     RUST_RWLOCK: "hot-rwlock",
     RUBY_GVL: "gvl-bound",
     RUBY_MUTEX: "hot-ruby-mutex",
@@ -199,6 +201,8 @@ def _of_java_lock(class_name: str) -> tuple[Remedy, ...]:
         return remedy("java-more-permits"), remedy("java-lock-events")
     if class_name == "ReentrantReadWriteLock":
         return remedy("java-shorten-rwlock"), remedy("java-lock-events")
+    if class_name == "StampedLock":
+        return remedy("java-read-optimistically"), remedy("java-lock-events")
     return remedy("java-narrow-lock"), remedy("java-lock-events")
 
 
@@ -206,6 +210,8 @@ def _of_monitor(class_name: str) -> tuple[Remedy, ...]:
     """What to do about a Java monitor.  Classes of Java's own library lock themselves, and no program changes them."""
     if class_name.startswith("java.io."):
         return remedy("java-write-less"), remedy("java-lock-events")
+    if class_name.startswith("java.util.concurrent.ConcurrentHashMap$"):
+        return remedy("java-compute-less"), remedy("java-lock-events")
     if class_name.startswith(_JAVA_LIBRARY) and not class_name.startswith(_JAVA_LANGUAGE):
         return remedy("java-call-less"), remedy("java-lock-events")
     return remedy("java-narrow-monitor"), remedy("java-lock-events")
@@ -237,7 +243,7 @@ def _remedies(make: str, process: Process, released: str, stacks: bool, class_na
         return remedy("go-narrow-rwmutex"), remedy("go-block-profile")
     if make == ROW_LOCK:
         return remedy("row-lock-less"), remedy("row-lock-which")
-    if make == RUST_CHANNEL:
+    if make in (RUST_CHANNEL, JAVA_QUEUE):
         return (remedy("more-receivers"),)
     if make == ERLANG_LOCK:
         return remedy("erlang-table"), remedy("erlang-lock-counter")
