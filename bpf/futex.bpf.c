@@ -350,29 +350,29 @@ static __always_inline void note_use(struct futex_row *row, const struct futex_s
 		__sync_fetch_and_or(&row->ops, bit);
 }
 
-/* A wait that slept; the weights of a sample that would stand for all since the last one. */
-static __always_inline __u64 add_slept(struct futex_row *row, __u64 wait_ns)
+static __always_inline void count_slept(struct futex_row *row, __u64 wait_ns)
 {
-	__u64 waits, ns;
-
 	__sync_fetch_and_add(&row->histogram[histogram_bucket(wait_ns) & (HISTOGRAM_BUCKETS - 1)], 1);
 	__sync_fetch_and_add(&row->wait_ns, wait_ns);
 	if (wait_ns > row->max_ns)
 		row->max_ns = wait_ns;
-	waits = __sync_fetch_and_add(&row->pending_waits, 1) + 1;
-	ns = __sync_fetch_and_add(&row->pending_ns, wait_ns) + wait_ns;
 	__sync_fetch_and_add(&row->slept, 1);
-	return pack_weights(waits, ns);
 }
 
-/* Whether this wait is sampled: then the sample stands for those before it too. */
-static __always_inline bool samples_wait(struct futex_state *state, struct futex_row *row)
+/* What the sample of a wait that slept stands for, or 0: it is not sampled. */
+static __always_inline __u64 sampled_weights(struct futex_state *state, struct futex_row *row, __u64 wait_ns)
 {
-	if (!takes_token(&state->wait_tokens, row))
-		return false;
+	__u64 waits = __sync_fetch_and_add(&row->pending_waits, 1) + 1;
+
+	__sync_fetch_and_add(&row->span_begun_ns, wait_ns);
+	if (!futex_wait_due(row))
+		return 0;
+	if (!takes_token(&state->wait_tokens, row)) {
+		futex_wait_missed(row, bpf_get_prandom_u32());
+		return 0;
+	}
 	row->pending_waits = 0;
-	row->pending_ns = 0;
-	return true;
+	return pack_weights(waits, futex_wait_sampled(row, bpf_get_prandom_u32()));
 }
 
 /* A call that slept. */
@@ -385,8 +385,9 @@ static __noinline int record_futex_wait(void *ctx, struct futex_state *state, st
 		return 0;
 	add_to_set(row->waiter_set, slot->tid);
 	record_latency(row, slot->latency_ns);
-	weights = add_slept(row, wait_ns);
-	if (samples_wait(state, row))
+	count_slept(row, wait_ns);
+	weights = sampled_weights(state, row, wait_ns);
+	if (weights)
 		write_futex_event(ctx, state, slot, wait_ns, weights);
 	return 0;
 }

@@ -104,6 +104,22 @@ struct go_slot {
 };
 
 /*
+ * Goroutines that wait, or wake others, from one stack at one address: a CPU's open addressing by a hash of these.
+ * All that is to be told of them goes with their next event, so that each place has all of its waiting.  One that has
+ * nothing to tell gives its place away.
+ */
+#define GO_SITES       512
+#define GO_SITE_PROBES 8
+#define GO_SITE_NS     100000000ull /* between two events of one */
+
+struct go_site {
+	__u64 key;     /* 0: free */
+	__u64 next_ns; /* when its next event may be */
+	__u64 count;   /* waits, or goroutines woken, since the last one */
+	__u64 ns;
+};
+
+/*
  * One row per (CPU, process, address).  The key is a hash of both: 64 bits, of
  * which no two in a table of thousands are the same.  Probes go ever further:
  * each looks at other cache lines anyhow, and neighbours fill no places in a row.
@@ -138,13 +154,14 @@ struct futex_row {
 	__u64 latency_ns;
 	__u64 max_latency_ns;
 	__u64 pending_waits; /* since the last sample */
-	__u64 pending_ns;
+	__s64 span_begun_ns; /* of a span, how much has been: see futex_wait_due() */
+	__s64 span_ns;
+	__s64 point_ns;
 	__u64 waiter_set[2]; /* bits by hash of the tid */
 	__u64 waker_set[2];
-	__u64 samples;    /* of waits and of wakes */
-	__u64 semaphores; /* calls with FUTEX_SEM */
+	__u32 samples;    /* of waits and of wakes */
+	__u32 semaphores; /* calls with FUTEX_SEM */
 	char comm[16];    /* of the process, when it used the futex first; it may soon be gone */
-	__u64 pad;
 	__u32 histogram[HISTOGRAM_BUCKETS];
 	__u32 latency_histogram[HISTOGRAM_BUCKETS];
 };
@@ -184,7 +201,9 @@ struct futex_state {
 	__u32 wake_tokens;
 	__u64 counters[FUTEX_COUNT_LAST];
 	__u64 traps; /* of the programs at Go's functions */
-	__u64 pad[5];
+	__u32 go_tokens;
+	__u32 unused;
+	__u64 pad[4];
 };
 
 #define FUTEX_RING_EVENTS 256 /* per CPU */
@@ -195,6 +214,8 @@ struct futex_state {
 #define FUTEX_TOKENS      16
 #define FUTEX_RESERVED    8
 #define FUTEX_FEW_SAMPLES 8
+/* Events of goroutines, whose stacks come by frame pointers and cost little. */
+#define FUTEX_GO_TOKENS 64
 
 #define FUTEX_EVENT_WAKE   (1u << 0) /* else the end of a wait that slept */
 #define FUTEX_EVENT_SHARED (1u << 1)
@@ -249,6 +270,51 @@ static inline __u32 futex_stacks_per_cpu_of(__u32 cpus)
 	return count;
 }
 
+/*
+ * Which wait is sampled must not follow from when it ends: of those that end together only the first would have a
+ * chance.  So all waiting at a row is laid end to end and parted into spans, and the wait that covers a random point of
+ * a span stands for all of it: each has a chance as long as it is.  Spans grow where there is no token, and shrink
+ * where there is one; of no length, each wait stands for itself.
+ */
+static inline __s64 futex_point(__s64 from, __s64 to, __u32 random)
+{
+	return from + ((__u64)(to - from) >> 10) * (random & 1023);
+}
+
+static inline int futex_wait_due(const struct futex_row *row)
+{
+	return row->span_begun_ns >= row->point_ns;
+}
+
+/* A point that found no token: the span is made longer, and has another one that is still to come. */
+static inline void futex_wait_missed(struct futex_row *row, __u32 random)
+{
+	const __s64 begun = row->span_begun_ns, span = row->span_ns;
+
+	row->span_ns = 2 * (begun > span ? begun : span);
+	row->point_ns = futex_point(begun, row->span_ns, random);
+}
+
+/* How much the sample stands for, ns. */
+static inline __u64 futex_wait_sampled(struct futex_row *row, __u32 random)
+{
+	__s64 span = row->span_ns, begun = row->span_begun_ns, sampled = span ? span : begun, more = 0;
+
+	begun -= sampled;
+	span -= (__u64)(span + 31) / 32;
+	/* A wait may be longer than a span. */
+	if (span && begun > 0)
+		more = (__u64)begun / span * span;
+	row->span_ns = span;
+	row->point_ns = futex_point(0, span, random);
+	if (span && begun - more > row->point_ns) {
+		more += span;
+		row->point_ns = futex_point(0, span, random >> 10);
+	}
+	row->span_begun_ns = begun - more;
+	return sampled + more;
+}
+
 static inline __u64 futex_row_key(__u32 tgid, __u64 address)
 {
 	__u64 key = (address ^ (__u64)tgid << 42) * 0x9e3779b97f4a7c15ull;
@@ -282,6 +348,7 @@ static inline int futex_is_semaphore(const struct futex_words *words, __u32 op, 
 
 _Static_assert(sizeof(struct futex_slot) == CACHE_LINE, "tasks share no line");
 _Static_assert(sizeof(struct go_slot) == CACHE_LINE, "goroutines share no line");
+_Static_assert(GO_SITES * sizeof(struct go_site) % CACHE_LINE == 0, "CPUs share no line");
 _Static_assert(sizeof(struct futex_row) % CACHE_LINE == 0, "rows share no line");
 _Static_assert(sizeof(struct futex_bucket) == CACHE_LINE, "buckets share no line");
 _Static_assert(sizeof(struct futex_state) % CACHE_LINE == 0, "CPUs share no line");

@@ -15,6 +15,12 @@
 #define FUTEX_GO_BPF_H
 
 SHARED_ARRAY(go_slots, struct go_slot);
+SHARED_ARRAY(go_sites, struct go_site);
+
+struct go_stack {
+	__u64 frames[STACK_FRAMES];
+	__u64 count;
+};
 
 /* Since Go 1.17, src/cmd/compile/abi-internal.md: the goroutine, and the first argument. */
 static __always_inline __u64 goroutine_of(struct pt_regs *regs)
@@ -141,25 +147,32 @@ static __always_inline int go_begin(struct pt_regs *regs, __u64 address, __u32 o
 	return 0;
 }
 
-/* The kernel's walk leaves out the caller of a function that has no frame yet. */
-static __always_inline __s16 go_stack_at_begin(struct pt_regs *regs, __u64 *frames, __u32 size)
+static __always_inline void go_stack_of(struct pt_regs *regs, struct go_stack *stack)
 {
-	long bytes = bpf_get_stack(regs, frames + 1, size - sizeof(*frames), BPF_F_USER_STACK);
+	long bytes = bpf_get_stack(regs, stack->frames, sizeof(stack->frames), BPF_F_USER_STACK);
 
-	if (bytes < (long)sizeof(*frames))
-		return 0;
-	frames[0] = frames[1];
-	frames[1] = go_return_address(regs);
-	return bytes / sizeof(*frames) + 1;
+	stack->count = bytes > 0 ? (__u64)bytes / sizeof(__u64) : 0;
 }
 
-static __noinline int write_go_event(struct pt_regs *regs, struct futex_state *state, struct go_slot *slot, __u32 op,
+/* The kernel's walk leaves out the caller of a function that has no frame yet. */
+static __always_inline void go_stack_at_begin(struct pt_regs *regs, struct go_stack *stack)
+{
+	long bytes = bpf_get_stack(regs, stack->frames + 1, sizeof(stack->frames) - sizeof(__u64), BPF_F_USER_STACK);
+
+	if (bytes < (long)sizeof(__u64))
+		return;
+	stack->frames[0] = stack->frames[1];
+	stack->frames[1] = go_return_address(regs);
+	stack->count = bytes / sizeof(__u64) + 1;
+}
+
+static __noinline int write_go_event(struct futex_state *state, struct go_slot *slot, struct go_stack *stack,
 				     __u64 weights)
 {
 	struct futex_event *event;
 	__u64 position;
 
-	if (!regs || !state || !slot)
+	if (!state || !slot || !stack)
 		return 0;
 	event = begin_futex_event(state, weights, &position);
 	if (!event)
@@ -170,25 +183,72 @@ static __noinline int write_go_event(struct pt_regs *regs, struct futex_state *s
 	event->value = 0;
 	event->word = 0;
 	event->owner = 0;
-	event->op = op;
+	event->op = slot->op;
 	event->futex_tgid = slot->tgid;
-	event->flags = op == FUTEX_OP_GO_UNLOCK ? FUTEX_EVENT_WAKE : 0;
-	if (op == FUTEX_OP_GO_UNLOCK) {
-		event->user_frames = go_stack_at_begin(regs, event->user, sizeof(event->user));
-	} else {
-		long bytes = bpf_get_stack(regs, event->user, sizeof(event->user), BPF_F_USER_STACK);
-
-		event->user_frames = bytes > 0 ? (__u64)bytes / sizeof(event->user[0]) : 0;
-	}
+	event->flags = slot->op == FUTEX_OP_GO_UNLOCK ? FUTEX_EVENT_WAKE : 0;
+	event->user_frames = stack->count;
+	__builtin_memcpy(event->user, stack->frames, sizeof(event->user));
 	__sync_lock_test_and_set(&event->sequence, position + 1);
 	return 0;
 }
 
+/* Of a stack that waits, or wakes, at an address; NULL: all places have something to tell. */
+static __noinline struct go_site *go_site_of(__u64 key)
+{
+	__u32 first = bpf_get_smp_processor_id() * GO_SITES;
+
+	for (int probe = 0; probe < GO_SITE_PROBES; probe++) {
+		__u32 index = first + (((key >> 32) + probe) & (GO_SITES - 1));
+		struct go_site *site = bpf_map_lookup_elem(&go_sites, &index);
+
+		if (site && site->key == key)
+			return site;
+	}
+	for (int probe = 0; probe < GO_SITE_PROBES; probe++) {
+		__u32 index = first + (((key >> 32) + probe) & (GO_SITES - 1));
+		struct go_site *site = bpf_map_lookup_elem(&go_sites, &index);
+		__u64 other = site ? site->key : 0;
+
+		if (site && !site->count && __sync_val_compare_and_swap(&site->key, other, key) == other) {
+			site->next_ns = 0;
+			return site;
+		}
+	}
+	return NULL;
+}
+
+static __always_inline __u64 go_site_key(const struct go_slot *slot, const struct go_stack *stack)
+{
+	__u64 key = futex_row_key(slot->tgid, slot->address) + slot->op;
+
+	for (int i = 0; i < STACK_FRAMES; i++) {
+		key = (key ^ stack->frames[i]) * 0x9e3779b97f4a7c15ull;
+		key ^= key >> 29;
+	}
+	return key ? key : 1;
+}
+
+/* Counts a wait of so many ns, or a wake, at its site; what an event of it stands for, 0: there is none yet. */
+static __always_inline __u64 go_site_weights(struct futex_state *state, struct futex_row *row,
+					     const struct go_slot *slot, const struct go_stack *stack, __u64 now)
+{
+	struct go_site *site = go_site_of(go_site_key(slot, stack));
+
+	if (!site)
+		return takes_token(&state->go_tokens, row) ? pack_weights(1, slot->begin_ns) : 0;
+	__sync_fetch_and_add(&site->count, 1);
+	__sync_fetch_and_add(&site->ns, slot->begin_ns);
+	if (now < site->next_ns || !takes_token(&state->go_tokens, row))
+		return 0;
+	site->next_ns = now + GO_SITE_NS;
+	return pack_weights(__sync_lock_test_and_set(&site->count, 0), __sync_lock_test_and_set(&site->ns, 0));
+}
+
 /* begin_ns of the wait is how long it took from here on, ready_ns how long from the wake-up to the CPU (0: not known). */
-static __noinline int go_record(struct pt_regs *regs, struct futex_state *state, struct go_slot *wait)
+static __noinline int go_record(struct pt_regs *regs, struct futex_state *state, struct go_slot *wait, __u64 now)
 {
 	__u64 weights, goroutine = goroutine_of(regs);
-	__u32 op = wait ? wait->op & 31 : 0;
+	struct go_stack stack = {};
 	struct futex_row *row;
 
 	if (!regs || !state || !wait)
@@ -196,15 +256,17 @@ static __noinline int go_record(struct pt_regs *regs, struct futex_state *state,
 	row = find_futex_row(state, bpf_get_smp_processor_id(), wait->tgid, wait->address);
 	if (!row)
 		return 0;
-	if (!(row->ops & FUTEX_BIT(op)))
-		__sync_fetch_and_or(&row->ops, FUTEX_BIT(op));
+	if (!(row->ops & FUTEX_BIT(wait->op & 31)))
+		__sync_fetch_and_or(&row->ops, FUTEX_BIT(wait->op & 31));
 	__sync_fetch_and_add(&row->calls, 1);
 	add_to_set(row->waiter_set, goroutine >> 6);
 	if (wait->ready_ns)
 		record_latency(row, wait->ready_ns);
-	weights = add_slept(row, wait->begin_ns);
-	if (samples_wait(state, row))
-		write_go_event(regs, state, wait, op, weights);
+	count_slept(row, wait->begin_ns);
+	go_stack_of(regs, &stack);
+	weights = go_site_weights(state, row, wait, &stack, now);
+	if (weights)
+		write_go_event(state, wait, &stack, weights);
 	return 0;
 }
 
@@ -340,7 +402,7 @@ int go_leave(struct pt_regs *regs)
 	/* A wake-up from before the wait is of the one before. */
 	wait.ready_ns = wait.ready_ns >= wait.begin_ns && now > wait.ready_ns ? now - wait.ready_ns : 0;
 	wait.begin_ns = now > wait.begin_ns ? now - wait.begin_ns : 0;
-	go_record(regs, state, &wait);
+	go_record(regs, state, &wait, now);
 	return 0;
 }
 
@@ -350,9 +412,10 @@ int go_ready(struct pt_regs *regs)
 {
 	struct futex_state *state = futex_state_of(bpf_get_smp_processor_id());
 	struct cpu_state *waits = go_recorded(state);
-	struct go_slot *slot, woken = {.tgid = bpf_get_current_pid_tgid() >> 32};
+	struct go_slot *slot, woken = {.tgid = bpf_get_current_pid_tgid() >> 32, .op = FUTEX_OP_GO_UNLOCK};
+	__u64 goroutine = 0, weights;
+	struct go_stack stack = {};
 	struct futex_row *row;
-	__u64 goroutine = 0;
 
 	if (!waits || bpf_probe_read_user(&goroutine, sizeof(goroutine), (void *)go_argument(regs)))
 		return 0;
@@ -370,8 +433,10 @@ int go_ready(struct pt_regs *regs)
 	add_to_set(row->waker_set, goroutine_of(regs) >> 6);
 	__sync_fetch_and_add(&row->wakes, 1);
 	__sync_fetch_and_add(&row->tasks_woken, 1);
-	if (takes_token(&state->wake_tokens, row))
-		write_go_event(regs, state, &woken, FUTEX_OP_GO_UNLOCK, pack_weights(1, 0));
+	go_stack_at_begin(regs, &stack);
+	weights = go_site_weights(state, row, &woken, &stack, slot->ready_ns);
+	if (weights)
+		write_go_event(state, &woken, &stack, weights);
 	return 0;
 }
 

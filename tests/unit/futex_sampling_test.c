@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Samples of futexes: machines of one to 512 CPUs that would take all they may, of old futexes or of ever new ones, take
- * about the rate, and one whose waits are on a few of its CPUs does so too.
+ * about the rate, and one whose waits are on a few of its CPUs does so too.  And what one row's samples stand for: each
+ * place has the part of the waiting that it had, whatever else ends at the same time.
  */
 #include <stdlib.h>
 
@@ -77,11 +78,74 @@ static void test_first_second(void)
 	CHECK(taken >= 30, "at first all that the ring has room for: %llu", (unsigned long long)taken);
 }
 
+#define PLACES 3
+#define ROUNDS 1000000
+
+struct wait {
+	int place;
+	__u64 ns;
+};
+
+/* Rounds of the same waits, of which one turn of the sampling has so many (and a part); one sample for each turn. */
+static void sample_places(const struct wait *waits, int count, double turn, __u64 *had, __u64 *told)
+{
+	struct futex_row row = {};
+	double next = 0;
+	__u64 random = 1;
+	bool token = true;
+
+	for (__u64 i = 0; i < (__u64)ROUNDS * count; i++) {
+		const struct wait *wait = &waits[i % count];
+
+		if (i >= next) {
+			token = true;
+			next += turn;
+		}
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		had[wait->place] += wait->ns;
+		row.span_begun_ns += wait->ns;
+		if (!futex_wait_due(&row))
+			continue;
+		if (!token) {
+			futex_wait_missed(&row, random >> 8);
+			continue;
+		}
+		token = false;
+		told[wait->place] += futex_wait_sampled(&row, random >> 8);
+	}
+}
+
+static void test_places(void)
+{
+	/* Six that are let in together, and one; a long wait among short ones; a place with hardly any. */
+	static const struct {
+		struct wait waits[8];
+		int count;
+	} loads[] = {
+		{{{0, 500}, {0, 500}, {0, 500}, {0, 500}, {0, 500}, {0, 500}, {1, 1500}}, 7},
+		{{{0, 100}, {0, 100}, {0, 100}, {0, 100}, {0, 100}, {1, 10000}, {0, 100}, {2, 3000}}, 8},
+		{{{0, 1000}, {0, 1000}, {0, 1000}, {1, 1000}, {1, 100}, {2, 300}}, 6},
+	};
+	static const double turns[] = {1.37, 7.7, 40.3, 333.3};
+
+	for (unsigned int load = 0; load < sizeof(loads) / sizeof(*loads); load++) {
+		for (unsigned int turn = 0; turn < sizeof(turns) / sizeof(*turns); turn++) {
+			__u64 had[PLACES] = {}, told[PLACES] = {};
+
+			sample_places(loads[load].waits, loads[load].count, turns[turn], had, told);
+			for (int place = 0; place < PLACES; place++)
+				CHECK(told[place] * 10 >= had[place] * 9 && told[place] * 10 <= had[place] * 11,
+				      "load %u, turns of %.1f, place %d: %llu of %llu", load, turns[turn], place,
+				      (unsigned long long)told[place], (unsigned long long)had[place]);
+		}
+	}
+}
+
 static const struct test tests[] = {
-	TEST(test_rate),
-	TEST(test_few_busy),
-	TEST(test_little_is_taken_whole),
-	TEST(test_first_second),
+	TEST(test_rate),         TEST(test_few_busy), TEST(test_little_is_taken_whole),
+	TEST(test_first_second), TEST(test_places),
 };
 
 int main(void)

@@ -173,6 +173,12 @@ static bool is_pi(const struct futex_event *event)
 	return FUTEX_PI_OPS >> event->op & 1;
 }
 
+/* It has tokens of its own, and no copy of a stack. */
+static bool of_goroutine(const struct futex_event *event)
+{
+	return event->op >= FUTEX_OP_GO_LOCK && event->op <= FUTEX_OP_GO_COND;
+}
+
 /* Whom the word, or glibc's mutex around it, calls its owner: believed if there is that thread. */
 static __u32 owner_of(const struct futex_event *event)
 {
@@ -314,9 +320,10 @@ int futexes_drain(struct futexes *futexes)
 		struct ring_pass pass;
 
 		ring_begin(&pass, &ring, futexes->read[cpu], &futexes->losses);
-		while (!err && ring_next(&pass, &event, &futexes->losses))
+		while (!err && ring_next(&pass, &event, &futexes->losses)) {
+			taken += !of_goroutine(&event);
 			err = store_event(futexes, cpu, &event);
-		taken += pass.position - futexes->read[cpu];
+		}
 		futexes->read[cpu] = pass.position;
 	}
 	futex_sampling_read(&futexes->sampling, futexes->cpus, now_ns(), taken);
@@ -326,6 +333,8 @@ int futexes_drain(struct futexes *futexes)
 
 		__atomic_store_n(&state->wait_tokens, tokens, __ATOMIC_RELAXED);
 		__atomic_store_n(&state->wake_tokens, tokens, __ATOMIC_RELAXED);
+		if (futexes->goroutine_slots)
+			__atomic_store_n(&state->go_tokens, FUTEX_GO_TOKENS, __ATOMIC_RELAXED);
 	}
 	err = err ?: store_names(futexes);
 	return err ?: futex_holders_look(&futexes->holders, futexes->recording, now_ns());

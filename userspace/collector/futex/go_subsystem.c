@@ -76,7 +76,7 @@ struct go_probes {
 
 static void add_bytes(struct sizing *s)
 {
-	s->futex_bytes += GO_SLOTS * sizeof(struct go_slot);
+	s->futex_bytes += GO_SLOTS * sizeof(struct go_slot) + (__u64)s->cpus * GO_SITES * sizeof(struct go_site);
 }
 
 static const struct size_part sizes = {.add = add_bytes};
@@ -96,6 +96,7 @@ static int configure(struct lockline_bpf *bpf, const struct ground *ground)
 						bpf->progs.go_leave,        bpf->progs.go_ready};
 	int err = bpf_map__set_max_entries(bpf->maps.go_slots, wanted ? GO_SLOTS : 1);
 
+	err = err ?: bpf_map__set_max_entries(bpf->maps.go_sites, wanted ? ground->sizing->cpus * GO_SITES : 1);
 	for (size_t i = 0; !err && i < sizeof(programs) / sizeof(programs[0]); i++)
 		err = bpf_program__set_autoload(programs[i], wanted);
 	return err;

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs of Go and Java that wait in many places at once, and count each place's waits: record --futex has the same.
+
+By lock and by function.  Their run times' own tools stand beside it in the table that a failure prints; what differs
+there by definition is in docs/futex.md.
+"""
+
+import subprocess
+from pathlib import Path
+
+from lockline.analysis.futex_waits import CONDITION, LOCK, UNCLEAR
+from programs import go_environment
+from test_go import GO
+from truths import Found, Truth, found_in, record, table
+
+LANGUAGES = Path(__file__).resolve().parents[1] / "languages"
+# Of the program's own sums.  What a place waits is its clock's way to the lock and back, too: that is no wait.
+NEAR = 0.1
+# Below this part of all waiting that way is not small any more.
+SMALL = 0.01
+
+
+def check(truth: Truth, found: Found) -> None:
+    """Each lock and each place is near, and the heaviest of them are the same."""
+    shown = table(truth, found)
+    every = sum(place.ns for place in truth.places)
+    locks = truth.locks()
+    for lock, own in locks.items():
+        if own >= SMALL * every:
+            assert abs(found.locks.get(lock, 0) - own) <= NEAR * own, f"{lock}\n{shown}"
+    for place in truth.places:
+        if place.ns >= SMALL * every:
+            assert abs(found.places.get(place.function, 0) - place.ns) <= NEAR * place.ns, f"{place.function}\n{shown}"
+    assert max(found.locks, key=lambda lock: found.locks[lock]) == max(locks, key=lambda lock: locks[lock]), shown
+    heaviest = max(truth.places, key=lambda place: place.ns)
+    assert max(found.places, key=lambda function: found.places[function]) == heaviest.function, shown
+
+
+def test_places_of_go(live: Path, recording: Path, tmp_path: Path) -> None:
+    """Mutexes from several functions, a sync.RWMutex, a channel, groups, a condition: who waits, where."""
+    program = tmp_path / "truth"
+    subprocess.run([GO, "build", "-o", program, LANGUAGES / "truth.go"], env=go_environment(), check=True, timeout=300)
+    truth = record(live, recording, [program], "--go")
+    found = found_in(recording, truth)
+    check(truth, found)
+    natures = {lock: max(rows, key=lambda row: row.figures.wait_ns).nature for lock, rows in found.rows.items()}
+    assert natures["hot"] == natures["warm"] == natures["shared"] == LOCK
+    assert natures["jobs"] in (LOCK, UNCLEAR)
+    assert natures["group"] == natures["cond"] == CONDITION
