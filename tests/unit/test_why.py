@@ -314,6 +314,16 @@ def test_waits_that_only_the_run_time_explains(kind: Any, machine: bool) -> None
     assert (found.state, found.sure) == ("not testable", "low")
 
 
+@pytest.mark.parametrize(("paid_ms", "affordable"), [(150, True), (171, False)])
+def test_goroutines_are_followed_with_what_is_left(paid_ms: int, affordable: bool) -> None:
+    """That recording ends by itself as well: two steps have cost so much each, of 400 ms."""
+    many = replace(QUIET, switches_per_s=300_000)
+    totals = observation("totals", counters=many)
+    seen = observation("futex", user_waiters=0.01, goroutines=(Goroutines("api", 7, 40),), counters=many)
+    (step,) = next_steps(known_of(totals, seen, paid_ms=paid_ms))
+    assert (step.probe, step.affordable) == ("go", affordable)
+
+
 def test_goroutines_that_threads_wait_for_are_followed_next() -> None:
     """Their threads' waits show the lock; how many goroutines wait, a second look at these would not."""
     lock_of_go = replace(user_lock(2.9), goroutines=True)
@@ -328,6 +338,8 @@ def test_a_busy_program_in_go_may_wait_unseen() -> None:
     assert [step.probe for step in next_steps(known)] == ["go"]
     verdict = judge(known, "time")
     assert (verdict.kind, verdict.sure) == ("unclear", "low")
+    little = document.make(known, verdict, MACHINE).verdict
+    assert (little.title, little.who) == ("Nothing was seen", None)
     followed = known_of(
         observation("totals"),
         observation("futex", user_waiters=0.0, goroutines=unseen),

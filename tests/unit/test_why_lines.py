@@ -12,7 +12,8 @@ from lockline.investigation import probes
 from lockline.investigation.choice import judge, next_steps, proven
 from lockline.investigation.hypotheses import hypotheses
 from lockline.investigation.model import ClockRead, Investigation, LineSeen, Observation, Unseen
-from lockline.investigation.spins import Sample, Spin, Spins, spins_of, word_at
+from lockline.investigation.spins import Sample, Spin, Spins, spins_of
+from lockline.investigation.wait_loops import word_at
 from test_why_spins import COMPARES, COUNTER, PLACES, READ, SPIN_LOCK, SWAP, arm
 from why_cases import FUTEX_QUIET, busy, finding, known_of, lock, observation, state_of
 

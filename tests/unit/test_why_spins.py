@@ -17,19 +17,16 @@ from lockline.investigation.model import Investigation
 from lockline.investigation.running import worth_telling
 from lockline.investigation.sleeps import Naps
 from lockline.investigation.spins import (
-    Kind,
     Place,
     Sample,
     Spins,
     Wanted,
-    is_after_call,
-    kind_at,
     part_got,
     spins_of,
     with_yields,
-    word_at,
     yields_of,
 )
+from lockline.investigation.wait_loops import Kind, is_after_call, kind_at, word_at
 from lockline.render import why_screen
 from lockline.render.documents import why as document
 from why_cases import FUTEX_QUIET, MACHINE, NOBODY_SLEEPS, known_of, observation
@@ -41,6 +38,14 @@ SPIN_LOCK = bytes.fromhex("f0ff0f 7504 31c0 c3 90 f390 833f00 7ff0 ebf7")
 SWAP = bytes.fromhex("89c3 861d7a530700 84db 75f4")
 # xor %eax,%eax; lock cmpxchg %edx,(%rdi); jne: a lock that is taken by compare and exchange.
 COMPARE = bytes.fromhex("31c0 f00fb117 75f8")
+# The same of Go: xor %eax,%eax; lea once(%rip),%rcx; mov $1,%edx; lock cmpxchg %rdx,(%rcx); sete %cl; test %cl,%cl; je.
+GO = bytes.fromhex("31c0 488d0dc9d90e00 ba01000000 f0480fb111 0f94c1 84c9 74e6")
+# mov (%rdi),%rcx; lea 1(%rcx),%rdx; mov %rcx,%rax; lock cmpxchg %rdx,(%rdi); jne: a counter that is read each time.
+RELOAD = bytes.fromhex("488b0f 488d5101 4889c8 f0480fb117 75ef")
+# The same, of a stack: the next element is put in the place of the first one.
+POP = bytes.fromhex("488b07 4885c0 740d 488b10 f0480fb117 75f0")
+# xor %eax,%eax; lock cmpxchg %edx,(%rdi); lock incl (%rsi); jne: it counts how often it tried.
+COUNTS = bytes.fromhex("31c0 f00fb117 f0ff06 9090909090909090909090909090 75e7")
 # lea 1(%rax),%edx; lock cmpxchg %edx,(%rdi); jne: a counter.
 UPDATE = bytes.fromhex("8d5001 f00fb117 75f7")
 # mov $24,%eax; syscall; cmp $-4095,%rax.
@@ -72,6 +77,12 @@ def in_code(code: bytes, at: int, pad: bytes = NOP * 64) -> Kind | None:
         (SWAP, 10, "swap"),
         (SWAP, 12, None),
         (COMPARE, 6, "swap"),
+        (GO, 19, "swap"),
+        (GO, 22, "swap"),
+        (GO, 26, None),
+        (RELOAD, 15, "atomic"),
+        (POP, 16, "atomic"),
+        (COUNTS, 6, "atomic"),
         (UPDATE, 7, "atomic"),
         (YIELD, 7, "yield"),
         (YIELD, 5, None),

@@ -38,7 +38,9 @@ from why_cases import (
     MACHINE,
     MS,
     NOBODY_SLEEPS,
+    PROGRAM,
     QUIET,
+    USER_LOCK,
     S,
     busy,
     finding,
@@ -84,6 +86,22 @@ def test_the_bound_of_another_lock_is_not_that_of_the_cause() -> None:
         kept = json.loads(document.as_json(story))
         del kept["what_if"][0]["of_cause"]
         assert "IF GONE" not in why_screen.render(document.from_json(json.dumps(kept)), Style(), 100)
+
+
+@pytest.mark.parametrize(("probe", "who"), [("go", "goroutines"), ("futex", "threads")])
+def test_who_waits_for_a_lock_of_goroutines(probe: str, who: str) -> None:
+    """Before they were followed, what is known are the waits of threads."""
+    found = replace(finding("user-lock", USER_LOCK, 3.0), claim=fact("hot-go-mutex", process=PROGRAM, lock=USER_LOCK))
+    bounds = (Bound(USER_LOCK, 2.0, 8, 3.0, who=who),)
+    known = known_of(observation("totals"), replace(user_busy(probe), bounds=bounds, findings=(found,)))
+    story = document.make(known, judge(known, "time"), MACHINE)
+    assert story.verdict.who == who
+    text = " ".join(why_screen.render(story, Style(), 100).split())
+    assert f"keeps 3.00 {who} waiting" in text
+    assert f"its 8 {who} get at most +200% done" in text
+    kept = json.loads(document.as_json(story))
+    del kept["verdict"]["who"]
+    assert document.from_json(json.dumps(kept)).verdict.who is None
 
 
 def test_all_bounds_are_told_where_they_are_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,7 @@ class Bound:
 
     waiters: of threads, that wait for it on average.  binds: the lock that allows no more; None: none is known, and
     then it is the threads' own work that does.  computes: the process whose threads compute with it held, as with
-    Python's GIL; 0: not known of this lock.  cpus: so many allow no more; 0: they do.
+    Python's GIL; 0: not known of this lock.  cpus: so many allow no more; 0: they do.  who: threads, or goroutines.
     """
 
     lock: Subject
@@ -49,6 +49,7 @@ class Bound:
     why_not: str = ""
     computes: int = 0
     cpus: int = 0
+    who: str = "threads"
 
 
 def within_cpus(bound: Bound, used: float, cpus: int) -> Bound:
@@ -143,13 +144,14 @@ def _of_programs(report: Report) -> list[Bound]:
         threads, waits = futex.total.waiters, futex.figures.waits
         if waits < ENOUGH_WAITS or waits < WAITS_EACH * threads or threads < 2:
             why = "there were too few waits for it" if waits < ENOUGH_WAITS else "lockline sees no loop"
-            found.append(Bound(subject, None, threads, waiters, why_not=why))
+            found.append(Bound(subject, None, threads, waiters, why_not=why, who=futex.who))
             continue
         tgid = futex.futex.tgid
         other_ns = sum(
             other.figures.wait_ns for other in locks if other is not futex and other.futex.tgid in (tgid, 0)
         ) + sum(task.wait_ns for task in report.tasks if task.tgid == tgid)
         bound = _bound(subject, threads, waiters, report.window.share(other_ns) or 0.0, [], waits)
+        bound = replace(bound, who=futex.who)
         found.append(replace(bound, computes=tgid) if futex.make in (GIL, RUBY_GVL) else bound)
     return found
 

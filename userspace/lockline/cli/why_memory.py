@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lockline.base.mappings import Mapped, code_in, mappings
 from lockline.base.patience import MOST_MAPS_BYTES, Reader
 from lockline.investigation import probes
-from lockline.investigation.spins import is_after_call
+from lockline.investigation.wait_loops import is_after_call
 
 
 class Memory:

@@ -24,19 +24,16 @@ from lockline.investigation import probes
 from lockline.investigation.counters import parse_schedstat
 from lockline.investigation.model import Target
 from lockline.investigation.spins import (
-    AROUND,
-    Kind,
     Place,
     Sample,
     Spins,
     Wanted,
-    kind_at,
     part_got,
     spins_of,
     with_yields,
-    word_at,
     yields_of,
 )
+from lockline.investigation.wait_loops import AROUND, Kind, kind_at, word_at
 
 # The registers of a sample by their bits, and where the next instruction and (arm64) the link register are among them:
 # ax to sp, ip, r8 to r15; x0 to x30, sp, pc (arch/*/include/uapi/asm/perf_regs.h).

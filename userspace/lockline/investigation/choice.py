@@ -57,6 +57,7 @@ _USELESS = {probes.SELF_CHECK: probes.CHECK_SECONDS}
 _WORTH_TRYING = 0.5
 _LEAST_LEFT_NS = {
     probes.FUTEX: LEAST_COST_NS + probes.FUTEX_END_NS,
+    probes.GO: LEAST_COST_NS + probes.FUTEX_END_NS,
     probes.SLEEPS: probes.NAMES_NS + probes.LEAST_SLEEPS_NS,
 }
 # The first step's price is not known: of an idle kernel it is next to nothing.

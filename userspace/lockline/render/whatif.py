@@ -25,11 +25,12 @@ def bound_words(bound: Bound) -> str:
     name = _lock(bound.lock)
     if bound.gain is None:
         return f"Without waiting for {name}: unknown, {bound.why_not}"
+    all_of_them = f"its {bound.threads} {bound.who}"
     most = f"at most +{bound.gain:.0%}" if bound.gain <= _MUCH else f"at most {bound.gain + 1:.0f} times as much"
     if bound.cpus:
-        return f"Without {name} its {bound.threads} threads get {most} done; then the {bound.cpus} CPUs are the limit"
+        return f"Without {name} {all_of_them} get {most} done; then the {bound.cpus} CPUs are the limit"
     then = f"then {_lock(bound.binds)} is the limit" if bound.binds is not None else "then their own work is the limit"
-    return f"Without waiting for {name} its {bound.threads} threads get {most} done; {then}"
+    return f"Without waiting for {name} {all_of_them} get {most} done; {then}"
 
 
 def render(bounds: Sequence[str], style: Style, columns: int) -> str:

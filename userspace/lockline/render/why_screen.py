@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean, cut
 from lockline.investigation.model import UNREAD
-from lockline.investigation.probes import GO
 from lockline.render import whatif
 from lockline.render.documents.waitgraph import end_words, knot_words
 from lockline.render.documents.why import Chapter, Document, Followed, Hypothesis, Step
@@ -69,12 +68,7 @@ def _cause(document: Document) -> str:
     text = f"{verdict.title}."
     if verdict.kind == "cause" and verdict.waiters:
         of_all = f", {percent_short(verdict.part)} of all that wait" if verdict.part else ""
-        # A queue of goroutines is known as such from other steps, too, which see threads.
-        followed = verdict.title.startswith("Goroutines") and any(
-            step.probe == GO and step.seconds for step in document.steps
-        )
-        who = "goroutines" if followed and verdict.title.startswith("Goroutines") else "threads"
-        keeps = f"it keeps {few_threads(verdict.waiters, who)} waiting{of_all}."
+        keeps = f"it keeps {few_threads(verdict.waiters, verdict.who or 'threads')} waiting{of_all}."
         # How sure the cause is does not show how much it matters.
         small = verdict.waiters < SMALL_EFFECT
         text += f" Its effect is small: {keeps}" if small else f" {keeps.capitalize()}"

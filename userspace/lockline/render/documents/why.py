@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from lockline.analysis.answer import OVERUSED
+from lockline.analysis.answer import NEGLIGIBLE_SHARE, NEGLIGIBLE_USER_SHARE, OVERUSED
 from lockline.analysis.findings import Confidence, Lock, Process, UserLock
 from lockline.analysis.whatif import Bound
 from lockline.atlas import atlas
@@ -27,6 +27,7 @@ from lockline.investigation.model import Hypothesis as Hypothesis_
 from lockline.investigation.model import Investigation
 from lockline.investigation.model import Step as Step_
 from lockline.investigation.model import Verdict as Verdict_
+from lockline.investigation.probes import GO
 from lockline.investigation.ranking import HELD_BY_OTHERS, names_of, neighbour
 from lockline.investigation.running import hot_atomics, on_cpu_fact, spins_seen, worth_telling
 from lockline.render.documents import schemas, waitgraph
@@ -43,6 +44,8 @@ _BOUNDS = 3
 # Of these causes the bound of the lock is not that of the cause.
 _NO_CPU = ("holder-throttled", "holder-no-cpu")
 _MORE_CPU = ". More CPU for the holder may bring more than that"
+# What is said of goroutines that wait.
+_OF_GOROUTINES = ("hot-go-mutex", "hot-go-rwmutex", "hot-go-channel")
 _USE = (*OVERUSED, BUSY, BEHIND_LOCK)
 
 
@@ -57,7 +60,8 @@ class Verdict:
     cause: str | None = shown("of the leading hypothesis: a rule's name, or one of docs/why.md")
     title: str = shown("in a sentence")
     culprit: str | None = shown("who does it; null: not known")
-    waiters: Amount = shown("threads that it keeps waiting, on average")
+    waiters: Amount = shown("threads, or goroutines, that it keeps waiting, on average")
+    who: str | None = shown("threads or goroutines; null: no cause was found, or an older lockline did not say")
     part: Fraction | None = shown("of all waiting that was seen; null: there is none")
     proof: tuple[str, ...] = shown("what speaks for it")
     remedies: tuple[str, ...] = shown("what to do")
@@ -292,7 +296,11 @@ def _nothing(known: Investigation, verdict: Verdict_) -> Verdict:
     looked = "" if user is not None else " of the kernel"
     title = f"No lock{looked} holds {known.target.words} back"
     if verdict.kind == "unclear":
-        title = f"Tasks of {known.target.words} wait, and no cause was found" if kernel or user else "Nothing was seen"
+        title = "Nothing was seen"
+        if kernel >= NEGLIGIBLE_SHARE or (user or 0.0) >= NEGLIGIBLE_USER_SHARE:
+            title = f"Tasks of {known.target.words} wait, and no cause was found"
+        elif kernel or user:
+            title = f"No lock was seen to hold {known.target.words} back, but not all could be looked at"
         if verdict.ended == "target gone":
             title = f"Of {known.target.words} too little was seen: it has ended"
     proof = _unique(fact_words(told.fact) for one in ruled_out[:3] for told in one.evidence)
@@ -310,11 +318,18 @@ def _nothing(known: Investigation, verdict: Verdict_) -> Verdict:
         title=title,
         culprit=None,
         waiters=kernel + (user or 0.0),
+        who=None,
         part=None,
         proof=proof,
         remedies=remedies,
         ended=verdict.ended,
     )
+
+
+def _who(known: Investigation, cause: Hypothesis_) -> str:
+    """Who waits.  A lock of goroutines is known as such from other steps, too, which see threads."""
+    followed = any(step.probe == GO and step.cost is not None for step in known.steps)
+    return "goroutines" if followed and cause.claim.what in _OF_GOROUTINES else "threads"
 
 
 def _verdict(known: Investigation, verdict: Verdict_) -> Verdict:
@@ -332,14 +347,15 @@ def _verdict(known: Investigation, verdict: Verdict_) -> Verdict:
     proof = [fact_words(told.fact) for told in cause.evidence if told.supports]
     for one in symptoms:
         proof += [fact_words(told.fact) for told in one.evidence if told.supports][:_OF_SYMPTOMS]
-    who = culprit(cause, known)
+    blamed = culprit(cause, known)
     return Verdict(
         kind="cause",
         confidence=verdict.sure,
         cause=cause.cause,
         title=fact_words(cause.claim),
-        culprit=None if who is None else value_words(who),
+        culprit=None if blamed is None else value_words(blamed),
         waiters=cause.waiters,
+        who=_who(known, cause),
         part=min(1.0, cause.waiters / total) if total else None,
         proof=_unique(proof),
         remedies=_remedies(cause, symptoms),
