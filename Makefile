@@ -15,6 +15,7 @@
 #	make bench-servers	what it costs seven servers, under load
 #	make bench-c2c		what reading samples of cache lines costs, beside perf
 #	make bench-fleet	what adding recordings to a fleet costs, and its reports
+#	make bench-guest	what a wait costs on other kernels, in instructions that emulated guests count
 #	make bench-watch	what watching lines costs the load that is watched
 #	make manuals		build/help/*.1, from the tables of options; `make all` makes them too
 #	make completions	build/help: completion for bash, zsh and fish, by shtab
@@ -257,6 +258,12 @@ bench-servers:
 	scripts/setup bench
 	$(MAKE) $(PARALLEL) all
 	build/venv/bin/python scripts/bench-servers
+
+.PHONY: bench-guest
+bench-guest:
+	scripts/setup kernels
+	$(MAKE) $(PARALLEL) all tests/workloads tests/bpf tests/vm/coherence
+	build/venv/bin/python scripts/bench-guest
 
 .PHONY: bench-fleet
 bench-fleet:

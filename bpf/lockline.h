@@ -188,7 +188,8 @@ struct cpu_state {
 	__u64 slow_paths[KIND_COUNT]; /* entered, as the probes around them see it: one program for each kind */
 	__u64 scratch;
 	__u32 caller_word; /* of the stack from a tracepoint's arguments on, plus 1: where its caller returns to; 0: not known */
-	__u32 pad[3];
+	__u32 pad;
+	__u64 begun_ns;   /* the clock, as a begin has read it that then was no plain one; 0: it has not */
 	__u64 found_word; /* current_word, as the collector found it; 0: not found */
 };
 

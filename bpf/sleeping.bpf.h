@@ -150,11 +150,11 @@ static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 
 look:
 	slot = sleeper_at(sleeper_home(state, ids));
 	if (!slot)
-		return false;
+		goto not_plain;
 	if (slot->tid != (__u32)ids)
 		goto claim;
 	if (slot->depth)
-		return false;
+		goto not_plain;
 	kept = slot->tgid & SLEEP_KEPT;
 keep:
 	slot->tgid = ids >> 32 | kept;
@@ -167,7 +167,7 @@ keep:
 	slot->wait[0].row = index;
 	row = row_at(index);
 	if (!row || row->key != key)
-		return false;
+		goto begun;
 	if (!no_sample_due(state, row))
 		goto due;
 begin:
@@ -177,7 +177,7 @@ begin:
 	return true;
 claim:
 	if (slot->tid || slot->displaced || __sync_val_compare_and_swap(&slot->tid, 0, (__u32)ids))
-		return false;
+		goto not_plain;
 	kept = 0;
 	if (state->keeps && slot->tgid == ids >> 32) {
 		state->keeps--;
@@ -188,6 +188,11 @@ claim:
 due:
 	if (!state->stack_tokens)
 		goto begin;
+begun:
+	/* From memory: what a program keeps till here needs a stack. */
+	now = slot->wait[0].begin_ns;
+not_plain:
+	state->begun_ns = now;
 	return false;
 ask:
 	ids = bpf_get_current_pid_tgid();
@@ -231,11 +236,13 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 l
 
 		wait->frames.kernel = frames;
 		wait->frames.user = frames >> 16;
+		/* The walk is not in the wait. */
+		state->begun_ns = 0;
 	}
 	slot->tgid = pid_tgid >> 32 | (slot->tgid & SLEEP_KEPT);
 	if (record_holdings)
 		note_owner(index * SLEEP_DEPTH + depth, lock, kind);
-	wait->begin_ns = clock_now(state);
+	wait->begin_ns = state->begun_ns ?: clock_now(state);
 	/* The wait before its depth, for a reader on another CPU. */
 	publish(&slot->depth, depth + 1);
 	return 0;
@@ -279,18 +286,18 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 
 /*
  * The end of what begin_plain_sleeping() began, or of nothing.  False: it is more.  The clock is read before the looks,
- * as in begin_that_spins(); but a filter keeps begins out whose ends come here.
+ * as in begin_that_spins(); but a filter keeps begins out whose ends come here.  *clock: what it read, or 0.
  */
-static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lock)
+static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lock, __u64 *clock)
 {
 	struct sleep_slot *slot;
 	struct wait_row *row;
-	__u64 now = 0, wait_ns;
+	__u64 now = *clock = 0, wait_ns;
 	__u32 index, tid, bucket;
 
 	if (~state->begin_kinds & (BEGIN_PLAIN_SLEEP | BEGIN_UNFILTERED))
 		goto look;
-	now = bpf_ktime_get_ns();
+	now = *clock = bpf_ktime_get_ns();
 look:
 	if (!bpf_rdonly_cast)
 		goto no_cast;
@@ -350,7 +357,7 @@ no_wait:
 	state->counters[COUNT_UNMATCHED]++;
 	return true;
 late:
-	now = bpf_ktime_get_ns();
+	now = *clock = bpf_ktime_get_ns();
 	goto timed;
 moved:
 	index = home_row(state, row_key(lock, slot->wait[0].kind));
@@ -364,8 +371,8 @@ no_cast:
 	goto told;
 }
 
-/* 1 if the end belongs to a sleeping wait in flight. */
-static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __s32 result)
+/* 1 if the end belongs to a sleeping wait in flight.  now: the clock, if it was read already; else 0. */
+static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u32 tid = bpf_get_current_pid_tgid(), depth;
@@ -385,7 +392,7 @@ static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 loc
 	}
 	depth = unknown(depth, lock) & (SLEEP_DEPTH - 1);
 	/* Not before: an end whose begin was filtered out reads no clock. */
-	record_sleep(ctx, state, cpu, &slot->wait[depth], index * SLEEP_DEPTH + depth, result, clock_now(state));
+	record_sleep(ctx, state, cpu, &slot->wait[depth], index * SLEEP_DEPTH + depth, result, now ?: clock_now(state));
 	slot->depth = depth;
 	if (!depth)
 		release_sleeper(slot, index, tid);

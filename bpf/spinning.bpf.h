@@ -212,7 +212,7 @@ static __always_inline bool begin_first(void *ctx, struct cpu_state *state, __u6
 	begin_row(state, row, lock);
 	row->begins = 1;
 	slot = start_plain(state, lock, kind, index, 0, current_address(state));
-	slot->begin_ns = bpf_ktime_get_ns();
+	slot->begin_ns = state->begun_ns ?: bpf_ktime_get_ns();
 	return true;
 }
 
@@ -240,9 +240,11 @@ static __noinline int begin_spinning(void *ctx, struct cpu_state *state, __u64 l
 		flags |= SPIN_SAMPLED;
 		state->spin_frames[depth].kernel = frames;
 		state->spin_frames[depth].user = frames >> 16;
+		/* The walk is not in the wait. */
+		state->begun_ns = 0;
 	}
 	slot->flags = flags;
-	slot->begin_ns = clock_now(state);
+	slot->begin_ns = state->begun_ns ?: clock_now(state);
 	return 0;
 }
 

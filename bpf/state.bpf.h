@@ -25,6 +25,8 @@ const volatile __u64 spin_text_size[SPIN_TEXTS] __weak = {};
 const volatile __u32 wait_kinds __weak = ~0u; /* kinds recorded at end */
 /* The slow paths of spinlocks are probed: two programs may then end waits for locks that share a row without a name */
 const volatile bool shares_other_rows __weak = false;
+/* As is that of rwsems for writers: its wait has begun when the tracepoint inside it comes */
+const volatile bool probes_rwsem_writers __weak = false;
 const volatile bool user_stacks __weak = false;
 const volatile bool filter_tasks __weak = false;
 const volatile __u64 filter_cgroup __weak = 0; /* kernfs id; 0: no filter */

@@ -4,8 +4,8 @@
  *
  * The rules of this path: no map operation that locks or allocates; only
  * memory that this CPU alone writes, but for the slot of a sleeping wait;
- * the clock before slots and rows that may be far away, because its read waits for all loads before it, but after
- * what takes long (a new row, a stack), so that this is not in the wait; what can be done at begin is done there,
+ * the clock once, before slots and rows that may be far away, because its read waits for all loads before it, but
+ * after what takes long (a stack), so that this is not in the wait; what can be done at begin is done there,
  * because end runs with the lock held.
  *
  * A program never runs twice at once on a CPU (prog->active; raw tracepoints:
@@ -106,7 +106,8 @@ static __noinline int begin_spinning_wait(void *ctx, struct cpu_state *state, __
  * drives out code, too, and what the CPU knew of its jumps.
  *
  * The clock is read before the row is looked at: its read waits for all loads before it, and the row's line is the one
- * that other work drives out of the caches.  It comes while the wait goes on.
+ * that other work drives out of the caches.  It comes while the wait goes on.  Not for a tracepoint inside a slow path
+ * that is probed: that has read it.  Only ends take away what interrupts leave, and none of them is skipped here.
  */
 static __always_inline void begin_that_spins(void *ctx, __u64 lock, __u32 kind, __u32 flags)
 {
@@ -124,10 +125,10 @@ plain:
 	index = home_row(state, key);
 	row = row_at(index);
 	if (!row)
-		goto not_plain;
-	now = bpf_ktime_get_ns();
+		goto unread;
 	if (state->spin_depth)
-		goto not_plain;
+		goto inside;
+	now = bpf_ktime_get_ns();
 	if (row->key != key)
 		goto not_at_home;
 	if (!no_sample_due(state, row))
@@ -151,6 +152,7 @@ seen:
 due:
 	if (!state->stack_tokens)
 		goto begin;
+	state->begun_ns = now;
 	goto not_plain;
 ask:
 	task = bpf_get_current_task();
@@ -161,15 +163,24 @@ no_cast:
 	goto start;
 not_at_home:
 	/* If the table has no place for it: BPF's own lock is one spinlock of many then. */
+	state->begun_ns = now;
 	if (flags & SPIN_SLOW_PATH || !is_shut_out(row, row_key(lock, KIND_RQSPINLOCK)))
 		goto not_plain;
 	start_plain(state, lock, kind, other_row(state, kind), SPIN_OTHER_ROW, current_address(state))->begin_ns = now;
+	goto seen;
+inside:
+	if (flags & SPIN_SLOW_PATH || state->spin_depth != 1 || state->spin[0].lock != lock ||
+	    !(state->spin[0].flags & SPIN_SLOW_PATH))
+		goto unread;
+	state->counters[COUNT_REPEATED]++;
 	goto seen;
 uncommon:
 	if (!wanted(ctx, state, lock, kind, !(flags & SPIN_SLOW_PATH)))
 		goto filtered_out;
 	if (is_plain(state, kind))
 		goto plain;
+unread:
+	state->begun_ns = 0;
 not_plain:
 	if (!(flags & SPIN_SLOW_PATH)) {
 		begin_spinning_wait(ctx, state, lock, unknown(kind, lock));
@@ -198,6 +209,8 @@ static __always_inline void begin_that_sleeps(void *ctx, __u64 lock, __u32 kind)
 	if (~state->begin_kinds & plain_bits(kind))
 		goto uncommon;
 plain:
+	if (probes_rwsem_writers && kind == KIND_RWSEM_WRITE)
+		goto unread;
 	if (!begin_plain_sleeping(state, lock, kind))
 		goto not_plain;
 seen:
@@ -212,6 +225,8 @@ uncommon:
 	}
 	if (is_plain(state, kind))
 		goto plain;
+unread:
+	state->begun_ns = 0;
 not_plain:
 	kind = unknown(kind, lock) & (KIND_COUNT - 1);
 	begin_sleeping(ctx, state, lock, kind, false);
@@ -230,8 +245,8 @@ static __always_inline void begin_wait(void *ctx, __u64 lock, __u32 kind)
 		begin_that_sleeps(ctx, lock, kind);
 }
 
-/* What is not plain, or has lost its begin. */
-static __noinline int end_any_wait(__u64 *ctx, struct cpu_state *state)
+/* What is not plain, or has lost its begin.  now: the clock, if it was read already; else 0. */
+static __noinline int end_any_wait(__u64 *ctx, struct cpu_state *state, __u64 now)
 {
 	__s32 result;
 	__u64 lock;
@@ -245,7 +260,7 @@ static __noinline int end_any_wait(__u64 *ctx, struct cpu_state *state)
 		return 0;
 	stay_at_tracepoint();
 	state = state_of(bpf_get_smp_processor_id());
-	if (state && !end_sleeping(ctx, state, lock, result)) {
+	if (state && !end_sleeping(ctx, state, lock, result, now)) {
 		state->counters[COUNT_UNMATCHED]++;
 		/* Of a CPU whose waits are all filtered out nothing else does. */
 		if (!state->current_word)
@@ -263,6 +278,7 @@ static __noinline int end_any_wait(__u64 *ctx, struct cpu_state *state)
 static __always_inline void end_wait(__u64 *ctx)
 {
 	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
+	__u64 now;
 
 	if (!state)
 		return;
@@ -288,7 +304,7 @@ not_spinning:
 		if (!state)
 			goto leave;
 	}
-	if (!end_plain_sleeping(state, ctx[0]))
+	if (!end_plain_sleeping(state, ctx[0], &now))
 		goto not_plain_sleeping;
 	state->ends++;
 leave:
@@ -296,8 +312,10 @@ leave:
 	return;
 not_plain_sleeping:
 	leave_tracepoint();
+	end_any_wait(ctx, state, now);
+	return;
 uncommon:
-	end_any_wait(ctx, state);
+	end_any_wait(ctx, state, 0);
 }
 
 /* Entry of a function that spins for a lock from its first to its last instruction. */
@@ -351,6 +369,7 @@ static __always_inline void enter_sleeping_path(void *ctx, __u64 lock, __u32 kin
 	state = state_of(bpf_get_smp_processor_id());
 	if (state) {
 		state->slow_paths[kind & (KIND_COUNT - 1)]++;
+		state->begun_ns = 0;
 		if (wanted(ctx, state, lock, kind, false))
 			begin_sleeping(ctx, state, lock, kind, true);
 		else
@@ -366,7 +385,7 @@ static __always_inline void leave_sleeping_path(void *ctx, __u64 lock, __s32 res
 	stay_on_cpu();
 	state = state_of(bpf_get_smp_processor_id());
 	if (state)
-		end_sleeping(ctx, state, lock, result);
+		end_sleeping(ctx, state, lock, result, 0);
 	leave_cpu();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * path_bench [--counts] [ROUNDS [NAME]]: what the programs of a wait cost, path by path.  NAME: of the paths whose names
+ * path_bench [--counts|--symbols] [ROUNDS [NAME]]: what the programs of a wait cost, path by path.  NAME: of the paths whose names
  * have it in them alone.
  *
  * The product's own begin and end, loaded as raw tracepoints and run one at a
@@ -8,6 +8,9 @@
  * Printed are means of the middle half, less that of a program that does nothing.  Cold: between two
  * runs more memory is read than the CPU's own caches hold, code and rows go too.
  * --counts: the code alone, as JSON: bytes, functions, calls.
+ * In an emulated guest a plugin counts what is executed, path by path: those that are warm, then the numbers of CPUs, are
+ * phases 1, 2, ... (scripts/bench-guest).  --symbols: where the programs' functions lay is left in symbols.1, ..., as
+ * lines of /proc/kallsyms.
  */
 #include <errno.h>
 #include <sched.h>
@@ -28,6 +31,7 @@
 #include "bpf/lockline.h"
 #include "lockline.skel.h"
 #include "current_words.h"
+#include "tests/workloads/counting.h"
 
 #define NAMED_ROWS    2048
 #define RING          64
@@ -100,6 +104,7 @@ struct path {
 static const __u64 *current_words; /* by CPU */
 static char *evicted;
 static volatile char sink;
+static bool symbols;
 
 static void refuse(const char *what, int error)
 {
@@ -316,7 +321,44 @@ static double middle_of_small(int fd, bool cold, int rounds)
 	return result;
 }
 
-static void measure(const struct settings *settings, int rounds, const double empty[2])
+static void mark(unsigned char phase)
+{
+	int error = count_phase(phase);
+
+	if (error)
+		refuse("cannot mark a phase", -error);
+}
+
+/* Of one program, and of the functions that it calls. */
+static void write_functions(FILE *file, const struct bpf_program *program)
+{
+	__u64 addresses[FUNCTIONS] = {};
+	struct bpf_prog_info info = {.jited_ksyms = (unsigned long)addresses, .nr_jited_ksyms = FUNCTIONS};
+	__u32 size = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
+		refuse("cannot read where a program is", errno);
+	for (__u32 i = 0; i < info.nr_jited_ksyms && i < FUNCTIONS; i++)
+		fprintf(file, "%llx t bpf_prog_%016x_%s%s [bpf]\n", addresses[i], i, bpf_program__name(program),
+			i ? "_function" : "");
+}
+
+static void write_symbols(const struct path *path, int phase)
+{
+	char name[32];
+	FILE *file;
+
+	snprintf(name, sizeof(name), "symbols.%d", phase);
+	file = fopen(name, "we");
+	if (!file)
+		refuse(name, errno);
+	write_functions(file, path->bpf->progs.contention_begin);
+	write_functions(file, path->bpf->progs.contention_end);
+	if (fclose(file))
+		refuse(name, errno);
+}
+
+static void measure(const struct settings *settings, int rounds, const double empty[2], int phase)
 {
 	__u64 *begins = calloc(rounds, sizeof(*begins)), *ends = calloc(rounds, sizeof(*ends));
 	double figures[4];
@@ -325,6 +367,8 @@ static void measure(const struct settings *settings, int rounds, const double em
 		struct path path;
 
 		path_open(&path, settings);
+		if (symbols && !cold)
+			write_symbols(&path, phase);
 		for (int i = settings->full ? -FULL_LOCKS : -settings->locks; i < rounds; i++) {
 			/* Of a full table each home is known to be crowded after a first look. */
 			__u64 lock = LOCK(settings->full       ? i & (FULL_LOCKS - 1)
@@ -333,9 +377,12 @@ static void measure(const struct settings *settings, int rounds, const double em
 							       : 1);
 			__u64 *at_begin = &begins[i < 0 ? 0 : i], *at_end = &ends[i < 0 ? 0 : i];
 
+			if (i == 1 && !cold) /* the first has no row yet */
+				mark(phase);
 			*at_begin = timed(path.begin, lock, settings->flags, cold);
 			*at_end = timed(path.end, lock, 0, false);
 		}
+		mark(0);
 		path_close(&path);
 		figures[2 * cold] = middle(begins, rounds) - empty[cold];
 		figures[2 * cold + 1] = middle(ends, rounds) - empty[0];
@@ -454,15 +501,18 @@ static void stay_on_cpu(int cpu)
 }
 
 /* Waits for one lock on so many CPUs at once.  The kernel sums the time of all: means, interrupts and all. */
-static void measure_on_cpus(const struct settings *settings, int cpus, int rounds, const double empty[2])
+static void measure_on_cpus(const struct settings *settings, int cpus, int rounds, const double empty[2], int phase)
 {
 	__u64 begin_ns, end_ns;
 	struct path path;
 
 	path_open(&path, settings);
+	if (symbols)
+		write_symbols(&path, phase);
 	begin_ns = run_time(path.begin);
 	end_ns = run_time(path.end);
 	fflush(stdout);
+	mark(phase);
 	for (int cpu = 0; cpu < cpus; cpu++) {
 		pid_t child = fork();
 
@@ -480,6 +530,7 @@ static void measure_on_cpus(const struct settings *settings, int cpus, int round
 	for (int cpu = 0, status; cpu < cpus; cpu++)
 		if (wait(&status) < 0 || status)
 			refuse("a CPU's process failed", ECHILD);
+	mark(0);
 	begin_ns = run_time(path.begin) - begin_ns;
 	end_ns = run_time(path.end) - end_ns;
 	path_close(&path);
@@ -490,10 +541,15 @@ static void measure_on_cpus(const struct settings *settings, int cpus, int round
 int main(int argc, char **argv)
 {
 	bool counts = argc > 1 && !strcmp(argv[1], "--counts");
-	int rounds = argc > 1 && !counts ? atoi(argv[1]) : 501, statistics;
-	const char *wanted = argc > 2 ? argv[2] : "";
+	int rounds = 501, statistics, phase = 0;
+	const char *wanted = "";
 	double empty[2], clock[2];
 
+	symbols = argc > 1 && !strcmp(argv[1], "--symbols");
+	if (argc > 1 + symbols && !counts)
+		rounds = atoi(argv[1 + symbols]);
+	if (argc > 2 + symbols)
+		wanted = argv[2 + symbols];
 	if (rounds < 1 || rounds > NAMED_ROWS / 2)
 		refuse("ROUNDS", ERANGE);
 	current_words = find_current_words();
@@ -522,10 +578,10 @@ int main(int argc, char **argv)
 	printf("%-36s %8.0f %6s %6s %9.0f\n", "a clock read alone", clock[0], "", "", clock[1]);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		if (strstr(cases[i].name, wanted))
-			measure(&cases[i], rounds, empty);
+			measure(&cases[i], rounds, empty, ++phase);
 	for (int cpus = 1; cpus <= get_nprocs() && !*wanted; cpus *= 2)
 		for (size_t i = 0; i < sizeof(on_cpus) / sizeof(*on_cpus); i++)
-			measure_on_cpus(&on_cpus[i], cpus, 20 * rounds, empty);
+			measure_on_cpus(&on_cpus[i], cpus, 20 * rounds, empty, ++phase);
 	close(statistics);
 	return 0;
 }

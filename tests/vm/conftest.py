@@ -14,7 +14,7 @@ from guest import Guest
 from matrix import CASES, Case, selected
 
 WORKLOADS = ("slow_path_counter", "lock_load", "held_lock", "function_counter", "futex_mutex", "shared_lines")
-WORKLOADS += ("no_fentry", "attach_often", "ping_pong", "reused_objects", "cause_load")
+WORKLOADS += ("no_fentry", "attach_often", "ping_pong", "reused_objects", "cause_load", "counted")
 
 
 # Each has 1 GB and a thread for each of its CPUs, but mostly waits with one of them.

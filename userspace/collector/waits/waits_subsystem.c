@@ -99,6 +99,7 @@ static int configure(struct lockline_bpf *bpf, const struct ground *ground)
 	bpf->rodata->wait_kinds = ground->options->kinds;
 	bpf->rodata->shares_other_rows =
 		ground->plan->spin_slow_path || ground->plan->paravirt_slow_path || ground->plan->read_slow_path;
+	bpf->rodata->probes_rwsem_writers = ground->plan->rwsem_slow_path || ground->plan->rwsem_kprobe;
 	bpf->rodata->resilient_text = ground->plan->resilient_text;
 	bpf->rodata->resilient_text_size = ground->plan->resilient_text_size;
 	for (int i = 0; i < SPIN_TEXTS; i++) {

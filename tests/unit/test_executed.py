@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is made of an emulator's count of instructions: of blocks that ran, functions; of those, what a tool took."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from executed import Symbols, cost_of, functions_of, mean_run, read_phases
+
+BEGIN = "bpf_prog_0123456789abcdef_contention_begin"
+PART = "bpf_prog_fedcba9876543210_begin_other"
+# By 0x100 bytes, in this order.
+NAMES = (BEGIN, PART, "bpf_ktime_get_ns", "ktime_get_mono_fast_ns", "read_tsc", "__bpf_trace_contention_begin")
+NAMES += ("bpf_trace_run2", "schedule")
+KERNEL = 0xFFFFFFFF81000000
+AT = {name: KERNEL + 0x100 * number for number, name in enumerate(NAMES)}
+SYMBOLS = Symbols(f"{address:x} t {name} [bpf]" for name, address in AT.items())
+
+# A block: function, distance from its begin, instructions, locked, target, runs.
+Made = tuple[str, int, int, int, str, int]
+
+
+def phase_file(directory: Path, blocks: Sequence[Made], end: str = "end\n") -> Path:
+    """As the plugin writes a phase."""
+    lines = [
+        f"block\t{AT[name] + distance:x}\t{count}\t{locked}\t0\t{AT[target] if target else 0:x}\t{runs}\n"
+        for name, distance, count, locked, target, runs in blocks
+    ]
+    kernel = sum(block[2] * block[5] for block in blocks)
+    file = directory / "executed"
+    file.write_text("".join(lines) + f"phase\t3\t500\t{kernel}\n{end}", encoding="ascii")
+    return file
+
+
+# Ten waits, two of them the long way; another tenth of the clock's runs is somebody else's.
+TEN_WAITS: tuple[Made, ...] = (
+    ("__bpf_trace_contention_begin", 0, 3, 0, "bpf_trace_run2", 10),
+    ("bpf_trace_run2", 0, 40, 0, "", 10),
+    (BEGIN, 0, 50, 0, "bpf_ktime_get_ns", 10),
+    (BEGIN, 0x40, 30, 1, "", 8),
+    (BEGIN, 0x80, 5, 0, PART, 2),
+    (PART, 0, 100, 2, "", 2),
+    ("bpf_ktime_get_ns", 0, 3, 0, "ktime_get_mono_fast_ns", 11),
+    ("ktime_get_mono_fast_ns", 0, 36, 0, "", 11),
+    ("read_tsc", 0, 6, 0, "", 12),
+    ("schedule", 0, 1000, 7, "", 5),
+)
+
+
+def test_what_ten_waits_took(tmp_path: Path) -> None:
+    phase = read_phases(phase_file(tmp_path, TEN_WAITS))[3]
+    assert (phase.user, phase.kernel, phase.both) == (500, 6881, 7381)
+    found = functions_of(phase, SYMBOLS)
+    assert mean_run(found, "bpf_ktime_get_ns") == (45, 0)
+    cost = cost_of(found)
+    assert (cost.own, cost.helpers, cost.way, cost.clocks, cost.locked) == (950, 450, 430, 10, 12)
+    assert cost.instructions == 950 + 450 + 430
+    assert [(one.name, one.runs) for one in cost.programs] == [("contention_begin", 10), ("begin_other", 2)]
+    assert cost.programs[0].instructions == 75
+    assert cost.programs[0].clocks == 1
+
+
+def test_one_program_alone(tmp_path: Path) -> None:
+    found = functions_of(read_phases(phase_file(tmp_path, TEN_WAITS))[3], SYMBOLS)
+    cost = cost_of(found, [PART])
+    assert (cost.own, cost.helpers, cost.locked, cost.runs("begin_other")) == (200, 0, 4, 2)
+
+
+def test_a_jump_back_is_no_call(tmp_path: Path) -> None:
+    blocks: list[Made] = [(BEGIN, 0, 10, 0, "", 4), (BEGIN, 0x10, 2, 0, BEGIN, 4)]
+    found = functions_of(read_phases(phase_file(tmp_path, blocks))[3], SYMBOLS)
+    assert found[BEGIN].calls == {}
+    # The begin of the loop and that of the function are one block's address: it has run so often.
+    assert found[BEGIN].runs == 4
+
+
+def test_a_function_that_calls_itself_ends(tmp_path: Path) -> None:
+    blocks: list[Made] = [("schedule", 0, 10, 0, "bpf_trace_run2", 1), ("bpf_trace_run2", 0, 10, 0, "schedule", 1)]
+    found = functions_of(read_phases(phase_file(tmp_path, blocks))[3], SYMBOLS)
+    assert mean_run(found, "schedule")[0] < 200
+
+
+def test_code_before_all_symbols_has_no_name() -> None:
+    assert SYMBOLS.at(KERNEL - 1) == ("", KERNEL - 1)
+    assert SYMBOLS.at(AT["read_tsc"] + 4) == ("read_tsc", 4)
+
+
+def test_a_guest_that_did_not_end_has_no_figures(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not written to its end"):
+        read_phases(phase_file(tmp_path, TEN_WAITS, end=""))
+
+
+def test_totals_alone(tmp_path: Path) -> None:
+    phase = read_phases(phase_file(tmp_path, []))[3]
+    assert (phase.both, phase.blocks) == (500, [])
