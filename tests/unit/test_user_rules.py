@@ -128,8 +128,8 @@ def test_waiting_for_a_cpu_is_no_waiting_for_a_lock(
     assert [found.rule for found in find_all(replace(quiet, futexes=Futexes((futex,), ())))] == rules
 
 
-def stack_of(role: str, waits: int, *functions: str) -> FutexStack:
-    return FutexStack(role, waits, waits, 0, tuple(Frame(4096, name, 0, "") for name in functions))
+def stack_of(role: str, waits: int, *functions: str, module: str = "") -> FutexStack:
+    return FutexStack(role, waits, waits, 0, tuple(Frame(4096, name, 0, module) for name in functions))
 
 
 @pytest.mark.parametrize(
@@ -237,11 +237,17 @@ def test_goroutines_are_no_threads(quiet: Report, ops: int, who: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "where"), [("acquire_timed", ""), ("py::work:/srv/app.py", ", in py::work:/srv/app.py()")]
+    ("function", "module", "where"),
+    [
+        ("acquire_timed", "/usr/bin/python3.11", ""),
+        ("slot_tp_init", "/usr/lib/x86_64-linux-gnu/libpython3.12.so.1.0", ""),
+        ("py::work:/srv/app.py", "", ", in py::work:/srv/app.py()"),
+        ("solve", "/usr/lib/python3/dist-packages/fast.cpython-311-x86_64-linux-gnu.so", ", in solve()"),
+    ],
 )
-def test_which_lock_of_python_it_is(quiet: Report, function: str, where: str) -> None:
+def test_which_lock_of_python_it_is(quiet: Report, function: str, module: str, where: str) -> None:
     """Its threads wait in the interpreter's function for any lock, unless CPython names the program's own."""
-    stacks = (stack_of("waiter", 30, "syscall", function, "main"),)
+    stacks = (stack_of("waiter", 30, "syscall", function, module=module),)
     futex = of_program(2, LOCK, 400 * MS, make=PY_LOCK, stacks=stacks)
     (found,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
     words = told(found)

@@ -10,6 +10,11 @@ from lockline.recording import rows
 # What CPython calls its program's functions, where it names them (perf map support).
 PYTHON_CODE = "py::"
 _PYTHON = re.compile(r"python3\.(\d+)")
+# Files that run programs: their functions are no program's own.  Programs are code without a file then, or extensions.
+_INTERPRETERS = re.compile(
+    r"(?:python|pypy|ruby|lua|perl|php)[\d.]*|php-\w+[\d.]*|node(?:js)?|java|dotnet|beam\.smp"
+    r"|lib(?:python[\d.]*|pypy[\d.]*-c|ruby[\w.-]*?|lua[\d.-]*|perl|php[\d.]*|node|jvm|coreclr)\.so[\d.]*"
+)
 # The first CPython that writes a map: 3.12.
 _PYTHON_WITH_MAP = 12
 # The first JDK that writes one.  lockline names Java's functions without it, where it can read the JVM.
@@ -36,6 +41,11 @@ _SWITCHES = {
     ".NET": "start it with DOTNET_PerfMapEnabled=1 (before .NET 6: COMPlus_PerfMapEnabled=1)",
     "Python": "start it with -X perf",
 }
+
+
+def is_interpreter(module: str) -> bool:
+    """Whether a mapped file is an interpreter, or a run time that compiles: python3.11, libruby-3.1.so, libjvm.so."""
+    return _INTERPRETERS.fullmatch(module.rpartition("/")[2].removesuffix(" (deleted)")) is not None
 
 
 def _java(path: str) -> str:

@@ -11,6 +11,7 @@ from lockline.analysis.futex_waits import FutexWaits
 from lockline.analysis.java_locks import method_of
 from lockline.analysis.library_locks import LibraryLock, library_lock
 from lockline.analysis.model import Holder, LockWaits, Report
+from lockline.analysis.run_times import is_interpreter
 from lockline.analysis.user_evidence import BEHAVIOUR
 from lockline.base.c_library import FUTEX_CALLERS, is_cxx_library
 from lockline.recording.rows import Frame
@@ -303,9 +304,16 @@ _JAVA_OWN = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
 _JAVA_STUB = " Runtime1 stub"
 
 
-def _is_own(name: str) -> bool:
+def _is_own(frame: Frame) -> bool:
     """Whether a function is the program's, and not one of the C library or of a run time."""
-    if not name or name.startswith(_NO_RELEASES) or is_cxx_library(name) or name.endswith(_JAVA_STUB):
+    name = frame.symbol
+    if (
+        is_interpreter(frame.module)
+        or not name
+        or name.startswith(_NO_RELEASES)
+        or is_cxx_library(name)
+        or name.endswith(_JAVA_STUB)
+    ):
         return False
     return not method_of(name).startswith(_JAVA_OWN)
 
@@ -313,7 +321,7 @@ def _is_own(name: str) -> bool:
 def _own_function(futexes: Iterable[FutexWaits], role: str) -> str:
     by_function: defaultdict[str, int] = defaultdict(int)
     for stack in (stack for futex in futexes for stack in futex.stacks if stack.role == role):
-        names = [frame.symbol for frame in stack.frames if _is_own(frame.symbol)]
+        names = [frame.symbol for frame in stack.frames if _is_own(frame)]
         if names:
             by_function[names[0]] += stack.samples
     return max(sorted(by_function), key=lambda name: by_function[name], default="")

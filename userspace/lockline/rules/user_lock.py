@@ -37,7 +37,6 @@ from lockline.analysis.java_monitors import heaviest, owner_of
 from lockline.analysis.library_locks import LibraryLock
 from lockline.analysis.model import Report
 from lockline.analysis.pthreads import PHASE_WORD
-from lockline.analysis.run_times import PYTHON_CODE
 from lockline.analysis.user_evidence import (
     ATOMICS,
     BEHAVIOUR,
@@ -311,9 +310,6 @@ def _claim(
     if futex.make in _SELDOM and waiting < BOUND:
         return fact(_SELDOM[futex.make], process=process)
     where = waited_in(futex)
-    if futex.make in (PY_LOCK, PY_MUTEX) and not where.startswith(PYTHON_CODE):
-        # A function of the interpreter, in which threads wait for any lock.
-        where = ""
     monitor = heaviest(futex.monitors)
     if futex.make == MONITOR and monitor is not None:
         owner = owner_of(monitor)
