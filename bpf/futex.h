@@ -154,12 +154,13 @@ struct futex_row {
 	__u64 latency_ns;
 	__u64 max_latency_ns;
 	__u64 pending_waits; /* since the last sample */
-	__s64 span_begun_ns; /* of a span, how much has been: see futex_wait_due() */
+	__s64 span_begun_ns;
 	__s64 span_ns;
 	__s64 point_ns;
 	__u64 waiter_set[2]; /* bits by hash of the tid */
 	__u64 waker_set[2];
-	__u32 samples;    /* of waits and of wakes */
+	__u16 wait_samples; /* as far as they are counted */
+	__u16 wake_samples;
 	__u32 semaphores; /* calls with FUTEX_SEM */
 	char comm[16];    /* of the process, when it used the futex first; it may soon be gone */
 	__u32 histogram[HISTOGRAM_BUCKETS];
@@ -200,10 +201,11 @@ struct futex_state {
 	__u32 wait_tokens;
 	__u32 wake_tokens;
 	__u64 counters[FUTEX_COUNT_LAST];
-	__u64 traps; /* of the programs at Go's functions */
+	__u64 traps;   /* of the programs at Go's functions */
+	__u64 span_ns; /* of its rows: see futex_wait_due() */
+	__u32 missed;  /* since the last sample of a wait */
 	__u32 go_tokens;
-	__u32 unused;
-	__u64 pad[4];
+	__u64 pad[3];
 };
 
 #define FUTEX_RING_EVENTS 256 /* per CPU */
@@ -273,12 +275,20 @@ static inline __u32 futex_stacks_per_cpu_of(__u32 cpus)
 /*
  * Which wait is sampled must not follow from when it ends: of those that end together only the first would have a
  * chance.  So all waiting at a row is laid end to end and parted into spans, and the wait that covers a random point of
- * a span stands for all of it: each has a chance as long as it is.  Spans grow where there is no token, and shrink
- * where there is one; of no length, each wait stands for itself.
+ * a span stands for all of it: each has a chance as long as it is.  Spans of a CPU's rows are of one length, so that
+ * rows have samples as they have waiting, and the first few come sooner.  It grows where a point finds no token, and
+ * shrinks where one does; of no length, a wait stands for all since the last sample.
  */
+#define FUTEX_LEAST_SPAN_NS 1000
+
 static inline __s64 futex_point(__s64 from, __s64 to, __u32 random)
 {
 	return from + ((__u64)(to - from) >> 10) * (random & 1023);
+}
+
+static inline __s64 futex_span(const struct futex_row *row, __u64 span_ns)
+{
+	return row->wait_samples < FUTEX_FEW_SAMPLES ? span_ns >> (FUTEX_FEW_SAMPLES - row->wait_samples) : span_ns;
 }
 
 static inline int futex_wait_due(const struct futex_row *row)
@@ -286,22 +296,27 @@ static inline int futex_wait_due(const struct futex_row *row)
 	return row->span_begun_ns >= row->point_ns;
 }
 
-/* A point that found no token: the span is made longer, and has another one that is still to come. */
-static inline void futex_wait_missed(struct futex_row *row, __u32 random)
+/* The row's span goes on, and has another point that is still to come.  Rows have points from when spans were shorter. */
+static inline void futex_wait_missed(struct futex_state *state, struct futex_row *row, __u32 random)
 {
 	const __s64 begun = row->span_begun_ns, span = row->span_ns;
 
-	row->span_ns = 2 * (begun > span ? begun : span);
+	if (!state->missed)
+		state->span_ns += state->span_ns / 2 + FUTEX_LEAST_SPAN_NS;
+	state->missed = 1;
+	row->span_ns = (begun > span ? begun : span) + futex_span(row, state->span_ns);
 	row->point_ns = futex_point(begun, row->span_ns, random);
 }
 
 /* How much the sample stands for, ns. */
-static inline __u64 futex_wait_sampled(struct futex_row *row, __u32 random)
+static inline __u64 futex_wait_sampled(struct futex_state *state, struct futex_row *row, __u32 random)
 {
 	__s64 span = row->span_ns, begun = row->span_begun_ns, sampled = span ? span : begun, more = 0;
 
+	state->span_ns -= (state->span_ns + 31) / 32;
+	state->missed = 0;
+	span = futex_span(row, state->span_ns);
 	begun -= sampled;
-	span -= (__u64)(span + 31) / 32;
 	/* A wait may be longer than a span. */
 	if (span && begun > 0)
 		more = (__u64)begun / span * span;

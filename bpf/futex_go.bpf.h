@@ -235,10 +235,10 @@ static __always_inline __u64 go_site_weights(struct futex_state *state, struct f
 	struct go_site *site = go_site_of(go_site_key(slot, stack));
 
 	if (!site)
-		return takes_token(&state->go_tokens, row) ? pack_weights(1, slot->begin_ns) : 0;
+		return takes_token(&state->go_tokens, &row->wait_samples) ? pack_weights(1, slot->begin_ns) : 0;
 	__sync_fetch_and_add(&site->count, 1);
 	__sync_fetch_and_add(&site->ns, slot->begin_ns);
-	if (now < site->next_ns || !takes_token(&state->go_tokens, row))
+	if (now < site->next_ns || !takes_token(&state->go_tokens, &row->wait_samples))
 		return 0;
 	site->next_ns = now + GO_SITE_NS;
 	return pack_weights(__sync_lock_test_and_set(&site->count, 0), __sync_lock_test_and_set(&site->ns, 0));

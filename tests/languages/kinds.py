@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Five of Python: processes (turns by a multiprocessing.Lock), lock (threads do), pool (idle threads).
+"""Of Python: processes (turns by a multiprocessing.Lock), lock (threads do), semaphore (two at a time), pool (idle).
 
 Prints "ready", and runs until a line or the end of its input.
 """
@@ -21,7 +21,7 @@ def compute():
 
 
 def turns(lock):
-    """Compute, one at a time."""
+    """Compute, as many at a time as it lets in."""
     while True:
         with lock:
             compute()
@@ -43,6 +43,10 @@ def main():
         lock = threading.Lock()
         for _ in range(5):
             threading.Thread(target=turns, args=(lock,), daemon=True).start()
+    elif mode == "semaphore":
+        semaphore = threading.Semaphore(2)
+        for _ in range(6):
+            threading.Thread(target=turns, args=(semaphore,), daemon=True).start()
     else:
         lock = multiprocessing.Lock()
         for _ in range(5):

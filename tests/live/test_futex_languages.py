@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.futex_waits import LOCK
+from lockline.analysis.futex_waits import CONDITION, LOCK
+from lockline.analysis.report import Report
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import ATOMICS, GIL, RUBY_GVL, RUBY_MUTEX
+from lockline.analysis.user_evidence import ATOMICS, GIL, PY_CONDITION, RUBY_GVL, RUBY_MUTEX
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from support import Collector, wait_for
@@ -56,8 +57,8 @@ PACKAGES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.program}-{case.mode}")
-def test_what_threads_wait_for(live: Path, recording: Path, case: Case) -> None:
+def recorded(live: Path, recording: Path, case: Case) -> Report:
+    """The report of the program, which has waited as often as the case wants."""
     kind = Path(case.program).suffix
     language = INTERPRETERS[kind]
     if language is None:
@@ -79,9 +80,28 @@ def test_what_threads_wait_for(live: Path, recording: Path, case: Case) -> None:
                 time.sleep(AT_REST_S)
         program.communicate("\n")
     with open_recording(recording) as opened:
-        report = make_report(opened, Selection(), 0)
+        return make_report(opened, Selection(), 0)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.program}-{case.mode}")
+def test_what_threads_wait_for(live: Path, recording: Path, case: Case) -> None:
+    report = recorded(live, recording, case)
     assert report.futexes is not None
     assert {finding.rule for finding in report.findings} & RULES == ({case.rule} if case.rule else set())
     if case.make:
         locks = [futex for futex in report.futexes.futexes if futex.nature == LOCK]
         assert max(locks, key=lambda futex: futex.figures.wait_ns).make == case.make
+
+
+@pytest.mark.parametrize(
+    ("case", "idle"),
+    [(Case("threads.py", "idle", 200), True), (Case("kinds.py", "semaphore", 2000), False)],
+    ids=["queue", "semaphore"],
+)
+def test_who_waits_for_notice_in_python(live: Path, recording: Path, case: Case, idle: bool) -> None:
+    """Workers at a queue.Queue are idle; threads at a Semaphore may not be, which py-spy tells."""
+    report = recorded(live, recording, case)
+    assert report.futexes is not None
+    assert [one.kind for one in report.futexes.hidden] == ([] if idle else ["python condition"])
+    natures = {one.nature for one in report.futexes.futexes if one.make == PY_CONDITION}
+    assert natures == ({CONDITION} if idle else set())

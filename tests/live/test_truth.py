@@ -6,8 +6,12 @@ there by definition is in docs/futex.md.
 """
 
 import subprocess
+from collections.abc import Container
 from pathlib import Path
 
+import pytest
+
+from jvms import jvms
 from lockline.analysis.futex_waits import CONDITION, LOCK, UNCLEAR
 from programs import go_environment
 from test_go import GO
@@ -18,20 +22,25 @@ LANGUAGES = Path(__file__).resolve().parents[1] / "languages"
 NEAR = 0.1
 # Below this part of all waiting that way is not small any more.
 SMALL = 0.01
+JVMS = jvms()
+# Each thread of Java waits at a word of its own, and each word needs a few samples of its own.
+JAVA_STACKS = "500"
+# The same threads wait at both, in turns: how many of their samples each has is chance.
+BY_CHANCE = ("Truth.warmFirst", "Truth.warmSecond")
 
 
-def check(truth: Truth, found: Found) -> None:
+def check(truth: Truth, found: Found, by_chance: Container[str] = ()) -> None:
     """Each lock and each place is near, and the heaviest of them are the same."""
     shown = table(truth, found)
     every = sum(place.ns for place in truth.places)
     locks = truth.locks()
     for lock, own in locks.items():
         if own >= SMALL * every:
-            assert abs(found.locks.get(lock, 0) - own) <= NEAR * own, f"{lock}\n{shown}"
+            assert abs(found.of(truth.of(lock)) - own) <= NEAR * own, f"{lock}\n{shown}"
     for place in truth.places:
-        if place.ns >= SMALL * every:
+        if place.ns >= SMALL * every and place.function not in by_chance:
             assert abs(found.places.get(place.function, 0) - place.ns) <= NEAR * place.ns, f"{place.function}\n{shown}"
-    assert max(found.locks, key=lambda lock: found.locks[lock]) == max(locks, key=lambda lock: locks[lock]), shown
+    assert max(locks, key=lambda lock: found.of(truth.of(lock))) == max(locks, key=lambda lock: locks[lock]), shown
     heaviest = max(truth.places, key=lambda place: place.ns)
     assert max(found.places, key=lambda function: found.places[function]) == heaviest.function, shown
 
@@ -47,3 +56,20 @@ def test_places_of_go(live: Path, recording: Path, tmp_path: Path) -> None:
     assert natures["hot"] == natures["warm"] == natures["shared"] == LOCK
     assert natures["jobs"] in (LOCK, UNCLEAR)
     assert natures["group"] == natures["cond"] == CONDITION
+
+
+@pytest.mark.parametrize("version", list(JVMS) or [pytest.param(0, marks=pytest.mark.skip(reason="no JVM"))])
+def test_places_of_java(live: Path, recording: Path, tmp_path: Path, version: int) -> None:
+    """Monitors that are entered and waited on, and four kinds of java.util.concurrent: who waits, where."""
+    compilers = [java.with_name("javac") for java in JVMS.values() if java.with_name("javac").exists()]
+    if not compilers:
+        pytest.skip("no Java compiler is installed: scripts/setup test")
+    source = LANGUAGES / "Truth.java"
+    subprocess.run([compilers[0], "--release", "17", "-d", tmp_path, source], check=True, timeout=300)
+    command = [JVMS[version], "-cp", tmp_path, "Truth"]
+    truth = record(live, recording, command, "--futex-stacks", JAVA_STACKS)
+    found = found_in(recording, truth)
+    check(truth, found, BY_CHANCE)
+    natures = {lock: max(rows, key=lambda row: row.figures.wait_ns).nature for lock, rows in found.rows.items()}
+    assert natures["hot"] == natures["shared"] == natures["full"] == LOCK
+    assert natures["bell"] == CONDITION

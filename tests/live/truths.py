@@ -8,13 +8,13 @@ import json
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockline.analysis.futex import read_futexes
+from lockline.analysis.futex import of_all_waits, read_futexes
 from lockline.analysis.futex_waits import FutexWaits
-from lockline.recording import user_rows
+from lockline.recording import rows, user_rows
 from lockline.recording.reader import open_recording
 from support import Collector
 
@@ -52,11 +52,14 @@ class Truth:
 
 @dataclass(frozen=True)
 class Found:
-    """What a recording has of a program's places: waiting by function and by lock, ns, and the rows of each lock."""
+    """What a recording has of a program's places: waiting by function, ns, and the rows of each lock."""
 
     places: dict[str, int]
-    locks: dict[str, int]
     rows: dict[str, list[FutexWaits]]
+
+    def of(self, places: Iterable[Place]) -> int:
+        """The waiting of these places together, ns."""
+        return sum(self.places.get(place.function, 0) for place in places)
 
 
 def record(live: Path, recording: Path, command: Sequence[str | Path], *options: str) -> Truth:
@@ -77,16 +80,6 @@ def record(live: Path, recording: Path, command: Sequence[str | Path], *options:
     return Truth(places, told)
 
 
-def _shares(samples: Iterable[user_rows.FutexSample], stacks: dict[int, str]) -> dict[str, float]:
-    """By function, its part of the sampled waiting whose function is known."""
-    sums: defaultdict[str, int] = defaultdict(int)
-    for sample in samples:
-        if sample.role == "waiter" and stacks.get(sample.stack):
-            sums[stacks[sample.stack]] += sample.wait_ns
-    every = sum(sums.values())
-    return {function: ns / every for function, ns in sums.items()} if every else {}
-
-
 def found_in(path: Path, truth: Truth) -> Found:
     """What the recording has: each row's waiting goes to the program's functions as its samples do."""
     lock_of = {place.function: place.lock for place in truth.places}
@@ -94,29 +87,34 @@ def found_in(path: Path, truth: Truth) -> Found:
     with open_recording(path) as opened:
         for sample in opened.table(user_rows.FutexSample):
             by_word[sample.futex].append(sample)
+        totals = {total.futex: total for total in opened.table(user_rows.FutexTotal)}
         stacks = opened.stacks(sorted({one.stack for word in by_word.values() for one in word if one.stack}))
         futexes = read_futexes(opened, opened.locks())
     assert futexes is not None
-    functions = {
-        stack: next((frame.symbol for frame in frames if frame.symbol in lock_of), "")
-        for stack, frames in stacks.items()
-    }
+    functions = {stack: _place(frames, lock_of) for stack, frames in stacks.items()}
     places: defaultdict[str, int] = defaultdict(int)
-    locks: defaultdict[str, int] = defaultdict(int)
-    rows: defaultdict[str, list[FutexWaits]] = defaultdict(list)
+    found: defaultdict[str, list[FutexWaits]] = defaultdict(list)
     # Threads that run goroutines sleep below these functions, too, for want of another one to run.
     of = "goroutines" if any(one.who == "goroutines" for one in futexes.futexes) else "threads"
     for one in (one for one in futexes.futexes if one.who == of):
-        samples = [sample for word in (one.futex.id, *one.words) for sample in by_word[word]]
         of_row: defaultdict[str, int] = defaultdict(int)
-        for function, share in _shares(samples, functions).items():
-            places[function] += round(share * one.figures.wait_ns)
-            of_row[lock_of[function]] += round(share * one.figures.wait_ns)
-        for lock, ns in of_row.items():
-            locks[lock] += ns
-        if of_row:
-            rows[max(of_row, key=lambda lock: of_row[lock])].append(one)
-    return Found(dict(places), dict(locks), dict(rows))
+        for word in (one.futex.id, *one.words):
+            for sample in of_all_waits(totals[word], by_word[word]):
+                of_row[functions.get(sample.stack, "")] += sample.wait_ns if sample.role == "waiter" else 0
+        every = sum(of_row.values())
+        for function in of_row.keys() & lock_of.keys():
+            places[function] += of_row[function] * one.figures.wait_ns // max(every, 1)
+        heaviest = max(of_row, key=lambda function: of_row[function], default="")
+        if heaviest:
+            found[lock_of[heaviest]].append(one)
+    return Found(dict(places), dict(found))
+
+
+def _place(frames: Sequence[rows.Frame], places: Container[str]) -> str:
+    """The place that a stack is of; '' if it is none, or sleeps there for a while."""
+    if any("Thread.sleep" in frame.symbol for frame in frames):
+        return ""
+    return next((frame.symbol for frame in frames if frame.symbol in places), "")
 
 
 def table(truth: Truth, found: Found) -> str:
@@ -132,7 +130,7 @@ def table(truth: Truth, found: Found) -> str:
         of = truth.of(lock)
         sums = [sum(truth.tools[tool].get(place.function, 0) for place in of) for tool in tools]
         of_lock = Place(lock, lock, sum(place.waits for place in of), locks[lock])
-        figures = [(of_lock, found.locks.get(lock, 0), sums)]
+        figures = [(of_lock, found.of(of), sums)]
         if len(of) > 1:
             for place in sorted(of, key=lambda place: -place.ns):
                 each = [truth.tools[tool].get(place.function, 0) for tool in tools]

@@ -89,6 +89,7 @@ struct wait {
 /* Rounds of the same waits, of which one turn of the sampling has so many (and a part); one sample for each turn. */
 static void sample_places(const struct wait *waits, int count, double turn, __u64 *had, __u64 *told)
 {
+	struct futex_state state = {};
 	struct futex_row row = {};
 	double next = 0;
 	__u64 random = 1;
@@ -97,23 +98,25 @@ static void sample_places(const struct wait *waits, int count, double turn, __u6
 	for (__u64 i = 0; i < (__u64)ROUNDS * count; i++) {
 		const struct wait *wait = &waits[i % count];
 
-		if (i >= next) {
-			token = true;
-			next += turn;
-		}
 		random ^= random << 13;
 		random ^= random >> 7;
 		random ^= random << 17;
+		/* No turn is in step with the waits. */
+		if (i >= next) {
+			token = true;
+			next += turn * (512 + (random >> 40 & 1023)) / 1024;
+		}
 		had[wait->place] += wait->ns;
 		row.span_begun_ns += wait->ns;
 		if (!futex_wait_due(&row))
 			continue;
 		if (!token) {
-			futex_wait_missed(&row, random >> 8);
+			futex_wait_missed(&state, &row, random >> 8);
 			continue;
 		}
 		token = false;
-		told[wait->place] += futex_wait_sampled(&row, random >> 8);
+		row.wait_samples += row.wait_samples < FUTEX_FEW_SAMPLES;
+		told[wait->place] += futex_wait_sampled(&state, &row, random >> 8);
 	}
 }
 

@@ -430,6 +430,22 @@ def _blocked(recording: Recording, futexes: Mapping[int, user_rows.Futex]) -> tu
     return tuple(sorted(found, key=lambda thread: (-thread.age_ns, thread.tid)))
 
 
+def of_all_waits(total: user_rows.FutexTotal, samples: Sequence[user_rows.FutexSample]) -> list[user_rows.FutexSample]:
+    """The samples of a futex, its waits' so that they stand for all of them: the last ones are in no sample yet."""
+    sampled_ns = sum(sample.wait_ns for sample in samples if sample.role == "waiter")
+    waits = sum(sample.waits for sample in samples if sample.role == "waiter")
+    if not sampled_ns or not total.wait_ns or not waits:
+        return list(samples)
+    return [
+        sample._replace(
+            wait_ns=sample.wait_ns * total.wait_ns // sampled_ns, waits=max(sample.waits * total.slept // waits, 1)
+        )
+        if sample.role == "waiter"
+        else sample
+        for sample in samples
+    ]
+
+
 def _length_ns(recording: Recording) -> int:
     meta = recording.meta()
     begin, end = meta.get("begin_ns"), meta.get("end_ns")
@@ -469,6 +485,8 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     for sample in recording.table(user_rows.FutexSample):
         if _possible(sample):
             samples[sample.futex].append(sample)
+    for entry in found:
+        samples[entry.futex.id] = of_all_waits(entry.total, samples[entry.futex.id])
     waiters = recording.waiters()
     sums = [entry for entry in found if not entry.futex.tgid]
     words = [entry for entry in found if entry.futex.tgid]

@@ -13,11 +13,11 @@ from lockline.analysis.user_evidence import (
     SEVERAL,
     Seen,
     by_process,
-    has,
     is_yields,
     place_of,
     share_from,
     waiting,
+    waits_for_notice,
 )
 from lockline.base.values import dataclass
 
@@ -38,8 +38,6 @@ _HELPER = "VirtualThread-u"
 _CARRIER = "ForkJoinPool-"
 # The unblocker waits here for virtual threads that a monitor was handed to.
 _UNBLOCKS = ("JVM_TakeVirtualThreadListToUnblock",)
-# Where threading.Lock sleeps.  Each thread that waits for a Condition, Semaphore, Event or Queue has one of its own.
-_PYTHON_LOCKS = ("PyThread_acquire_lock", "PyMutex_LockTimed")
 # Run times that switch between tasks of their own: where a thread of theirs sleeps that has no task to run.  What the
 # tasks wait for (an MVar, a message, an asynchronous mutex), no thread waits for.
 SCHEDULERS: Mapping[Kind, tuple[str, ...]] = {
@@ -47,8 +45,6 @@ SCHEDULERS: Mapping[Kind, tuple[str, ...]] = {
     "Erlang processes": ("erts_schedule",),
     "tokio tasks": ("tokio::runtime::scheduler",),
 }
-# Of a pool's threads, which wait for work alone.
-_PYTHON_IDLE = ("SimpleQueue",)
 _COMMANDS: Mapping[Kind, str] = {
     "virtual threads": "jcmd {} Thread.dump_to_file FILE",
     "virtual monitors": "jcmd {} JFR.start",
@@ -113,14 +109,7 @@ def _scheduled(words: Iterable[Seen], window_ns: int) -> Kind | None:
 
 def _python_condition(words: Iterable[Seen], window_ns: int) -> float:
     """Threads that wait for conditions on average; 0.0: none, or nobody wakes them."""
-    found = [
-        one
-        for one in words
-        if one.total.waiters == 1
-        and one.total.timed_out < HALF * one.total.slept
-        and share_from(one.waits, _PYTHON_LOCKS, unless=_PYTHON_IDLE) >= HALF
-        and not any(has(call.functions, _PYTHON_IDLE) for call in one.waits)
-    ]
+    found = [one for one in words if waits_for_notice(one)]
     threads = waiting(found, window_ns)
     return threads if threads >= SEVERAL and _slept(found) * 1e9 >= _BUSY * window_ns else 0.0
 

@@ -36,6 +36,7 @@ NET_LOCK = ".NET lock"
 ATOMICS = "JavaScript Atomics lock"
 PY_LOCK = "Python threading.Lock"
 PY_QUEUE = "Python queue"
+PY_CONDITION = "Python condition"
 PY_PROCESS_LOCK = "Python multiprocessing.Lock"
 RUBY_GVL = "Ruby GVL"
 RUBY_MUTEX = "Ruby Mutex"
@@ -71,6 +72,12 @@ _NOW_AND_THEN = 0.05
 _ENOUGH_WAKES = 5
 # Hashes of 128 beyond which a set of threads says nothing any more.
 _FULL_SET = 96
+
+# Where threading.Lock sleeps.  A thread that waits for a Condition, Semaphore, Event or Queue does so at a lock that it
+# made for this wait, and has; whoever notifies it releases that lock, once.
+_PYTHON_LOCKS = ("PyThread_acquire_lock", "PyMutex_LockTimed")
+# Of a pool's threads, which wait for work alone.
+_PYTHON_IDLE = ("SimpleQueue",)
 
 # Waits for a mutex below these are of threads that come out of a condition variable.
 OUT_OF_CONDITION = (
@@ -291,6 +298,16 @@ def share_from(calls: Sequence[Calls], names: Collection[str], unless: Collectio
     return share_of(calls, lambda call: has(call.functions, names) and not has(call.functions, unless))
 
 
+def waits_for_notice(entry: Seen) -> bool:
+    """Whether one thread of Python waits here as for a Condition: at a lock of its own, not for a while only."""
+    return (
+        entry.total.waiters == 1
+        and entry.total.timed_out < HALF * entry.total.slept
+        and share_from(entry.waits, _PYTHON_LOCKS, unless=_PYTHON_IDLE) >= HALF
+        and not any(has(call.functions, _PYTHON_IDLE) for call in entry.waits)
+    )
+
+
 def wake_each_other(words: Sequence[Seen]) -> bool:
     """Whether most wakes of these words come from threads that wait at one of them."""
     inside = {call.task for entry in words for call in entry.waits}
@@ -379,6 +396,17 @@ def lived(slept_ns: Iterable[int], window_ns: int) -> int:
     return min(most, window_ns) if most >= _MOSTLY_THERE * window_ns else window_ns
 
 
+def waiting_of(tasks: Collection[int], words: Iterable[Seen]) -> dict[int, int]:
+    """How long these tasks waited at these words, ns, by what their samples stand for."""
+    found: defaultdict[int, int] = defaultdict(int)
+    for entry in words:
+        sampled = sum(call.wait_ns for call in entry.waits)
+        for call in entry.waits:
+            if call.task in tasks and sampled:
+                found[call.task] += entry.total.wait_ns * call.wait_ns // sampled
+    return dict(found)
+
+
 def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int) -> str:
     """Why a lock's holder waits at another word nearly all the time; '' if it does not.
 
@@ -388,18 +416,8 @@ def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int)
     queue = {call.task for entry in lock for call in entry.waits}
     if len(queue) < _SEVERAL_TASKS or not window_ns:
         return ""
-    elsewhere: defaultdict[int, int] = defaultdict(int)
-    for other in others:
-        sampled = sum(call.wait_ns for call in other.waits)
-        for call in other.waits:
-            if call.task in queue and sampled:
-                elsewhere[call.task] += other.total.wait_ns * call.wait_ns // sampled
-    at_lock: defaultdict[int, int] = defaultdict(int)
-    for entry in lock:
-        sampled = sum(call.wait_ns for call in entry.waits)
-        for call in entry.waits:
-            at_lock[call.task] += entry.total.wait_ns * call.wait_ns // sampled if sampled else 0
-    lived_ns = lived((at_lock[task] + elsewhere.get(task, 0) for task in queue), window_ns)
+    elsewhere, at_lock = waiting_of(queue, others), waiting_of(queue, lock)
+    lived_ns = lived((at_lock.get(task, 0) + elsewhere.get(task, 0) for task in queue), window_ns)
     asleep = sum(elsewhere.values()) / lived_ns
     at_work = len(queue) - asleep - waiting(lock, lived_ns)
     if len(elsewhere) < _SEVERAL_TASKS or not NEARLY_ALL <= asleep <= _ONE_THREAD or at_work > HALF:

@@ -8,6 +8,7 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from lockline.analysis import openmp_waits, pthreads
 from lockline.analysis.row_locks import row_locks
@@ -36,6 +37,7 @@ from lockline.analysis.user_evidence import (
     OPENMP_BARRIER,
     OUT_OF_CONDITION,
     PARKING_LOT,
+    PY_CONDITION,
     PY_LOCK,
     PY_MUTEX,
     PY_PROCESS_LOCK,
@@ -68,7 +70,9 @@ from lockline.analysis.user_evidence import (
     share_of,
     total_of,
     waiting,
+    waiting_of,
     waiting_still,
+    waits_for_notice,
     wake_each_other,
 )
 from lockline.base.values import dataclass
@@ -83,6 +87,22 @@ _SECOND_CONDITION = 88
 
 def _is_condition(total: user_rows.FutexTotal) -> bool:
     return not seems_mutex(total) and bool(total.ops & 1 << 9)
+
+
+def _with_other_word(seen: Sequence[Seen]) -> list[Seen]:
+    """The words; one of a condition variable that has no sample of a wait has those of the other one.
+
+    Threads that wait for it go to either of its words, in turns.
+    """
+    processes = by_process(seen)
+    found = []
+    for entry in seen:
+        of_process = processes.get((entry.futex.tgid, bool(entry.futex.shared)), {})
+        other = of_process.get(entry.futex.address ^ _GROUP)
+        if other is not None and not entry.waits and _is_condition(entry.total) and _is_condition(other.total):
+            entry = replace(entry, waits=other.waits, wakes=entry.wakes or other.wakes)
+        found.append(entry)
+    return found
 
 
 # --- CPython's global interpreter lock ---
@@ -374,11 +394,20 @@ def _spins_there(yields: Seen, found: Sequence[Seen]) -> bool:
     return any(share_of(yields.waits, test) >= MOST and share_of(waits, test) >= MOST for test in tests)
 
 
+def _is_of_run_time(total: user_rows.FutexTotal) -> bool:
+    """Where each thread has a word of its own: whether this is a mutex of the run time's, on the way there and back."""
+    return seems_mutex(total) and total.waiters > 1
+
+
 def _made(processes: Processes, window_ns: int) -> Iterable[Recognised]:
     for words in processes.values():
         for make in _MAKES:
             waits_there = functools.partial(_waits_at, make)
-            found = [entry for entry in words.values() if share_of(entry.waits, waits_there) >= HALF]
+            found = [
+                entry
+                for entry in words.values()
+                if share_of(entry.waits, waits_there) >= HALF and not (make.words and _is_of_run_time(entry.total))
+            ]
             if found and make.peers and make.words:
                 spun = [entry for entry in words.values() if is_yields(entry) and entry not in found]
                 found += [entry for entry in spun if _spins_there(entry, found)]
@@ -658,6 +687,66 @@ def _python_queues(processes: Processes) -> Iterable[Recognised]:
                 yield Recognised((entry.futex.id,), PY_QUEUE, lock=False, sure="high", why=why)
 
 
+# Producers that wait for room, where CPython names its program's functions.
+_PYTHON_PUTS = ("py::Queue.put",)
+# After each notice: a turn of the loop in which a thread of Python waits takes some 20 us.
+_SOME_WORK_NS = 200_000
+
+
+def _notified_by_others(words: Sequence[Seen], window_ns: int) -> bool:
+    """Whether others notify these threads, each wait once, who have no lock that the threads could wait for.
+
+    Who releases a lock has taken it before, and then waited for it at times as well; and a thread that keeps others
+    waiting is no more than one at each lock.  Those who notify wait at none of these words, and more threads wait than
+    notify, or several notify the same thread and never wait for each other.
+    """
+    waiters = {call.task for entry in words for call in entry.waits}
+    wakes: Counter[int] = Counter()
+    for call in (call for entry in words for call in entry.wakes):
+        wakes[call.task] += call.waits
+    others = wakes.keys() - waiters
+    if not others or sum(wakes[task] for task in others) < MOST * sum(wakes.values()):
+        return False
+    if total_of(words, "tasks_woken") < MOST * total_of(words, "slept"):
+        return False
+    shared = [entry for entry in words if len({call.task for call in entry.wakes} & others) > 1]
+    return waiting_still(words, window_ns) > len(others) or len(shared) >= HALF * len(words)
+
+
+def _work_each_time(found: Sequence[Seen], words: Collection[Seen], window_ns: int) -> bool:
+    """Whether threads that were notified then do something, and do not wait again at once.
+
+    Who starves at a Semaphore is notified, finds it taken, and waits again.
+    """
+    tasks = {call.task for entry in found for call in entry.waits}
+    waited = waiting_of(tasks, words)
+    worked_ns = sum(max(window_ns - waited.get(task, 0), 0) for task in tasks)
+    return worked_ns >= _SOME_WORK_NS * total_of(found, "slept")
+
+
+def _python_conditions(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    """Threads of Python that wait for work: at a threading.Condition, as that of a queue.Queue is.
+
+    Who shares a Semaphore notifies the others, and waits in its turn: that is left to what the report says of it.
+    """
+    for words in processes.values():
+        for circle in circles([entry for entry in words.values() if waits_for_notice(entry)]):
+            calls = [call for entry in circle for call in entry.waits]
+            if not _notified_by_others(circle, window_ns) or share_from(calls, _PYTHON_PUTS) >= HALF:
+                continue
+            if not _work_each_time(circle, words.values(), window_ns):
+                continue
+            circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+            yield Recognised(
+                tuple(entry.futex.id for entry in circle),
+                PY_CONDITION,
+                lock=False,
+                sure="medium",
+                why="each thread waits at a lock of its own, which threads release that wait for none of these:"
+                " they wait for work",
+            )
+
+
 # Whoever waits there waits for a lock or for a queue; that it behaves like a lock tells which.
 _PYTHON_WAITS = (
     (PY_PROCESS_LOCK, ("_multiprocessing_SemLock_acquire", "semlock_acquire")),
@@ -693,7 +782,7 @@ def recognise(
     unclear: ids of those whose words and operations alone do not tell; locks: of those that are locks by them.
     window_ns: the recording's length.
     """
-    processes = by_process(seen)
+    processes = by_process(_with_other_word(seen))
     found: list[Recognised] = []
     for step in (
         _goroutines(processes, window_ns),
@@ -710,6 +799,7 @@ def recognise(
         openmp_waits.openmp_waits(processes, window_ns),
         _woken(processes, window_ns),
         _python_queues(processes),
+        _python_conditions(processes, window_ns),
         _others(processes, unclear, window_ns),
         pthreads.conditions(processes),
     ):

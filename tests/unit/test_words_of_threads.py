@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Threads that each wait at a word of their own: words with few samples or none, and threads that wait for notice."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from lockline.analysis.futex import of_all_waits
+from lockline.analysis.user_evidence import JAVA_LOCK, MONITOR, PY_CONDITION, Calls, Seen
+from lockline.analysis.user_locks import recognise
+from lockline.recording import user_rows
+from user_words import MS, WINDOW, parked, word
+
+ENTER = ("PlatformEvent::park", "ObjectMonitor::EnterI", "ObjectMonitor::enter")
+PARK = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ReentrantLock.lock")
+PYTHON = ("sem_wait", "PyThread_acquire_lock_timed", "lock_PyThread_acquire_lock")
+PYTHON_3_14 = ("sem_wait", "_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed", "PyMutex_LockTimed")
+
+
+def test_the_other_word_of_a_condition_variable_needs_no_sample() -> None:
+    """A thread of Java waits at either of two words, in turns."""
+    words = parked(ENTER, (2, 3, 4))
+    others = [
+        replace(one, futex=one.futex._replace(id=10 + one.futex.id, address=one.futex.address + 4), waits=(), wakes=())
+        for one in words
+    ]
+    others = [replace(one, total=one.total._replace(futex=one.futex.id)) for one in others]
+    apart = word(20, 4096 * 9, waits=(), wait_ns=WINDOW)
+    (found,) = (one for one in recognise([*words, *others, apart], (), WINDOW) if one.make == MONITOR)
+    assert set(found.words) == {2, 3, 4, 12, 13, 14}
+
+
+def test_a_mutex_of_the_run_time_joins_no_locks() -> None:
+    """JFR writes its event of a parked thread under a mutex that all threads take: two locks stay two."""
+    one_lock = parked(PARK, (2, 3, 4))
+    other = [
+        word(
+            number,
+            4096 * number,
+            wait_ns=WINDOW * 6 // 10,
+            waits=(Calls(number, PARK, (), 10, 10),),
+            wakers_of=tuple(Calls(task, (), (), 5, 0) for task in (5, 6, 7) if task != number),
+        )
+        for number in (5, 6, 7)
+    ]
+    inside = ("__lll_lock_wait", "JfrStackTraceRepository::add_trace", "post_thread_park_event", "Unsafe_Park")
+    calls = tuple(Calls(task, inside, (), 1, 1) for task in range(2, 8))
+    mutex = word(8, 4096 * 8, wait_ns=MS, value_2=1000, waiters=6, wakers=6, both=6, waits=calls, wakers_of=calls)
+    found = recognise([*one_lock, *other, mutex], (), WINDOW, locks=(8,))
+    assert sorted(sorted(one.words) for one in found if one.make == JAVA_LOCK) == [[2, 3, 4], [5, 6, 7]]
+
+
+def sample(role: str, waits: int, wait_ns: int) -> user_rows.FutexSample:
+    return user_rows.FutexSample(2, role, 1, 1, 1, waits, wait_ns)
+
+
+@pytest.mark.parametrize(
+    ("sampled", "wait_ns", "stand_for"),
+    [
+        # The last waits are in no sample; a sample that stands for more than has been yet.
+        (((30, 300), (10, 100)), 800, ((60, 600), (20, 200))),
+        (((30, 300), (10, 900)), 600, ((60, 150), (20, 450))),
+        # A wait that has not ended is sampled, and nothing else is known.
+        (((1, 500),), 0, ((1, 500),)),
+        ((), 800, ()),
+    ],
+)
+def test_samples_stand_for_all_waits(
+    sampled: tuple[tuple[int, int], ...], wait_ns: int, stand_for: tuple[tuple[int, int], ...]
+) -> None:
+    total = word(2, 4096, slept=80, wait_ns=wait_ns).total
+    wakes = [sample("waker", 7, 0), sample("owner", 3, 30)]
+    found = of_all_waits(total, [*(sample("waiter", *figures) for figures in sampled), *wakes])
+    assert found == [*(sample("waiter", *figures) for figures in stand_for), *wakes]
+
+
+def notified(
+    wakers: tuple[int, ...],
+    slept: int = 100,
+    asleep: float = 0.95,
+    waiters: int = 1,
+    functions: tuple[str, ...] = PYTHON,
+    **figures: Any,
+) -> list[Seen]:
+    """Five threads that each wait at a lock of Python for this part of the window; who wakes them, by task."""
+    return [
+        word(
+            number,
+            4096 * number,
+            comm="python3",
+            wait_ns=round(asleep * WINDOW),
+            slept=slept,
+            waiters=waiters,
+            wakers=len(wakers),
+            **{"tasks_woken": slept, "wakes": slept} | figures,
+            waits=(Calls(number, functions, (), 10, 10),),
+            wakers_of=tuple(Calls(task, (), (), 5, 0) for task in wakers if task != number),
+        )
+        for number in range(2, 7)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "idle"),
+    [
+        # One thread brings work; three do, and each wakes all; CPython 3.14 parks; where functions have names.
+        (notified((20,)), True),
+        (notified((20, 21, 22), asleep=0.5), True),
+        (notified((20,), functions=PYTHON_3_14), True),
+        (notified((20,), functions=(*PYTHON, "py::Condition.wait", "py::Queue.get")), True),
+        # They pass a Semaphore on; they starve at one, and wait again at once; a full queue.
+        (notified((2, 3, 4, 5, 6)), False),
+        (notified((20, 21), slept=4000), False),
+        (notified((20,), functions=(*PYTHON, "py::Condition.wait", "py::Queue.put")), False),
+        # A lock that all of them fight for; locks of their own that others hold one of at a time.
+        (notified((2, 3, 4, 5, 6), waiters=5), False),
+        (notified((20,), waiters=5), False),
+        (notified((20,), asleep=0.15), False),
+        # Most waits end by their timeout; nobody was seen to wake them.
+        (notified((20,), timed_out=90), False),
+        (notified(()), False),
+        (notified((20,), tasks_woken=20), False),
+    ],
+)
+def test_threads_of_python_that_wait_for_work_are_idle(words: list[Seen], idle: bool) -> None:
+    found = [one for one in recognise(words, (), WINDOW) if one.make == PY_CONDITION]
+    assert [(set(one.words), one.lock, one.unclear, one.sure) for one in found] == (
+        [({2, 3, 4, 5, 6}, False, False, "medium")] if idle else []
+    )
