@@ -43,7 +43,7 @@ from lockline.base.text import Style
 from lockline.recording.reader import open_recording
 from lockline.recording.rows import Frame
 from lockline.recording.user_rows import Futex, FutexTotal
-from lockline.render.screen import answer_words
+from lockline.render.screen_answer import answer_words
 from lockline.render.signals import futexes
 from lockline.rules import find_all
 from lockline.rules.report import make_report

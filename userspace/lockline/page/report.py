@@ -18,7 +18,7 @@ from lockline.page.redact import Redactor
 from lockline.page.series import CPUS, LOCKS, OTHERS, Series, lengths, lengths_of_all, lock_name, read_series
 from lockline.page.waitfor import waitfor_section
 from lockline.recording.reader import Recording
-from lockline.render import screen
+from lockline.render import screen, screen_answer, screen_parts
 from lockline.render import text as text_render
 from lockline.render.findings import worded
 
@@ -36,18 +36,18 @@ def _answer(report: Report, write: Writer) -> Section:
     facts: list[Sequence[Content]] = [
         ("lock waits", f"{totals.waits:,}"),
         ("waiting in sum", duration(totals.wait_ns)),
-        ("what it costs", screen.cost_words(answer.cost, cpus) or "nothing"),
+        ("what it costs", screen_answer.cost_words(answer.cost, cpus) or "nothing"),
         ("longest wait", duration(totals.max_ns)),
         ("waits that ended without the lock", f"{totals.failed:,}"),
         ("locks waited for", f"{len(report.locks):,}"),
     ]
-    trust = screen.sentence(screen.trust_words(report, marked=True))
+    trust = screen_parts.sentence(screen.trust_words(report, marked=True))
     return Section(
         "answer",
         "The answer",
         joined(
             (
-                write("p", screen.answer_words(report, answer, write.style), class_="answer"),
+                write("p", screen_answer.answer_words(report, answer, write.style), class_="answer"),
                 write.table("In figures", ("what", "how much"), facts, (0, 1)),
                 write("p", trust, " ", write("a", "What the figures lack", href="#missing")),
             )

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What first screens have in common: their size, labelled paragraphs, and parts that give way until they fit."""
 
+import shlex
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
+from lockline.analysis.answer import OTHER_LOCKS, user_waiting
+from lockline.analysis.model import Report
 from lockline.base.text import cut, paragraphs
 
 # Of a first screen at 80 columns.
@@ -14,6 +17,9 @@ SMALL_EFFECT = 0.5
 # What stands for the rest of a text that is cut, and from how many free columns on the next word is cut too.
 _LEFT_OUT = " ..."
 _ROOM = 20
+DEFAULT_RECORDING = "lockline.data"
+# A tenth of one CPU or thread: rules find no fault with less.
+SMALL = 0.1
 
 
 def filled(label: str, text: str, columns: int, most: int = 99) -> list[str]:
@@ -52,3 +58,26 @@ def fitted(make: Callable[[int], Iterable[Sequence[str]]], steps: int) -> str:
         if text.count("\n") <= LINES:
             break
     return text
+
+
+def percent_short(fraction: float) -> str:
+    """A fraction in whole percent, never 100% of what is less."""
+    return f"{min(round(fraction * 100), 99 if fraction < 1 else 100)}%"
+
+
+def sentence(text: str) -> str:
+    """A text as a sentence."""
+    return text[:1].upper() + text[1:] + "." if text else ""
+
+
+def command(report: Report, options: str) -> str:
+    """A command to copy; a recording of another name than the default is named."""
+    file = "" if report.path == DEFAULT_RECORDING else f" -i {shlex.quote(report.path)}"
+    return f"lockline report{file} {options}"
+
+
+def all_waiting(report: Report) -> int:
+    """All waiting for locks that was recorded, of the kernel, of programs, and on files and semaphores, in ns."""
+    others = report.sleepers.waiting(*OTHER_LOCKS) if report.sleepers is not None else 0.0
+    threads = (user_waiting(report) or 0.0) + others
+    return report.totals.wait_ns + round(threads * report.window.duration_ns)
