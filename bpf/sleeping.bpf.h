@@ -134,8 +134,10 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
  * The clock is read before slot and row are looked at, as in begin_that_spins().  What belongs in the slot is written
  * as soon as it is known: nobody looks at it while its depth is 0, and a program that keeps much needs a stack of its
  * own.
+ *
+ * slow_path: SLEEP_SLOW_PATH, or 0.
  */
-static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 lock, __u32 kind)
+static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 lock, __u32 kind, __u32 slow_path)
 {
 	__u64 now = bpf_ktime_get_ns(), ids, key = row_key(lock, kind);
 	struct sleep_slot *slot;
@@ -161,7 +163,7 @@ keep:
 	slot->wait[0].begin_ns = now;
 	slot->wait[0].lock = lock;
 	slot->wait[0].kind = kind;
-	slot->wait[0].flags = SLEEP_PLAIN;
+	slot->wait[0].flags = SLEEP_PLAIN | slow_path;
 	slot->wait[0].begin_cpu = bpf_get_smp_processor_id();
 	index = home_row(state, key);
 	slot->wait[0].row = index;
@@ -286,16 +288,17 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 
 /*
  * The end of what begin_plain_sleeping() began, or of nothing.  False: it is more.  The clock is read before the looks,
- * as in begin_that_spins(); but a filter keeps begins out whose ends come here.  *clock: what it read, or 0.
+ * as in begin_that_spins(); but a filter keeps begins out whose ends come here, and so
+ * do the exits of slow paths (slow_path) whose wait the tracepoint inside has ended.  *clock: what it read, or 0.
  */
-static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lock, __u64 *clock)
+static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lock, __u32 slow_path, __u64 *clock)
 {
 	struct sleep_slot *slot;
 	struct wait_row *row;
 	__u64 now = *clock = 0, wait_ns;
 	__u32 index, tid, bucket;
 
-	if (~state->begin_kinds & (BEGIN_PLAIN_SLEEP | BEGIN_UNFILTERED))
+	if (slow_path || ~state->begin_kinds & (BEGIN_PLAIN_SLEEP | BEGIN_UNFILTERED))
 		goto look;
 	now = *clock = bpf_ktime_get_ns();
 look:
@@ -310,8 +313,8 @@ told:
 		return false;
 	if (slot->tid != tid)
 		goto no_wait;
-	if (slot->depth != 1 || slot->wait[0].lock != lock || slot->wait[0].flags != SLEEP_PLAIN)
-		return false;
+	if (slot->depth != 1 || slot->wait[0].lock != lock || slot->wait[0].flags != (SLEEP_PLAIN | slow_path))
+		return slow_path && !slot->depth;
 	if (!now)
 		goto late;
 timed:
@@ -354,7 +357,8 @@ no_wait:
 	/* It was filtered out, or its begin was lost. */
 	if (slot->displaced || !state->current_word)
 		return false;
-	state->counters[COUNT_UNMATCHED]++;
+	if (!slow_path)
+		state->counters[COUNT_UNMATCHED]++;
 	return true;
 late:
 	now = *clock = bpf_ktime_get_ns();

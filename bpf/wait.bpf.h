@@ -211,7 +211,7 @@ static __always_inline void begin_that_sleeps(void *ctx, __u64 lock, __u32 kind)
 plain:
 	if (probes_rwsem_writers && kind == KIND_RWSEM_WRITE)
 		goto unread;
-	if (!begin_plain_sleeping(state, lock, kind))
+	if (!begin_plain_sleeping(state, lock, kind, 0))
 		goto not_plain;
 seen:
 	state->begins[kind]++;
@@ -304,7 +304,7 @@ not_spinning:
 		if (!state)
 			goto leave;
 	}
-	if (!end_plain_sleeping(state, ctx[0], &now))
+	if (!end_plain_sleeping(state, ctx[0], 0, &now))
 		goto not_plain_sleeping;
 	state->ends++;
 leave:
@@ -367,25 +367,30 @@ static __always_inline void enter_sleeping_path(void *ctx, __u64 lock, __u32 kin
 
 	stay_on_cpu();
 	state = state_of(bpf_get_smp_processor_id());
-	if (state) {
-		state->slow_paths[kind & (KIND_COUNT - 1)]++;
-		state->begun_ns = 0;
-		if (wanted(ctx, state, lock, kind, false))
-			begin_sleeping(ctx, state, lock, kind, true);
-		else
-			count(state, COUNT_FILTERED, 1);
-	}
+	if (!state)
+		goto leave;
+	state->slow_paths[kind & (KIND_COUNT - 1)]++;
+	state->begun_ns = 0;
+	if (likely(!(~state->begin_kinds & plain_bits(kind))) &&
+	    begin_plain_sleeping(state, lock, kind, SLEEP_SLOW_PATH))
+		goto leave;
+	if (wanted(ctx, state, lock, kind, false))
+		begin_sleeping(ctx, state, lock, kind, true);
+	else
+		count(state, COUNT_FILTERED, 1);
+leave:
 	leave_cpu();
 }
 
 static __always_inline void leave_sleeping_path(void *ctx, __u64 lock, __s32 result)
 {
 	struct cpu_state *state;
+	__u64 now = 0;
 
 	stay_on_cpu();
 	state = state_of(bpf_get_smp_processor_id());
-	if (state)
-		end_sleeping(ctx, state, lock, result, 0);
+	if (state && (result || !end_plain_sleeping(state, lock, SLEEP_SLOW_PATH, &now)))
+		end_sleeping(ctx, state, lock, result, now);
 	leave_cpu();
 }
 

@@ -3,7 +3,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -203,3 +203,19 @@ def cost_of(found: Mapping[str, Function], wanted: Iterable[str] = ()) -> Cost:
         sum(part.locked for part in everything) + round(helpers_locked),
         sum(part.calls.get(CLOCK, 0) for part in everything),
     )
+
+
+def pairs_of(lines: Sequence[str], phases: Mapping[int, Phase], tool: int) -> list[tuple[int, int]]:
+    """Instructions of a run without a tool and of the one with it beside that.
+
+    lines: number of a phase, and ROUND.TOOL.with or ROUND.TOOL.without, as scripts/bench-guest has guests write.
+    """
+    runs: dict[str, list[int]] = {}
+    for line in lines:
+        number, name = line.split()
+        turn, of_tool, side = name.split(".")
+        if int(of_tool) == tool:
+            runs.setdefault(f"{int(turn):06}{side}", []).append(phases[int(number)].both)
+    without = [value for key in sorted(runs) if key.endswith("without") for value in runs[key]]
+    with_it = [value for key in sorted(runs) if not key.endswith("without") for value in runs[key]]
+    return list(zip(without, with_it, strict=True))

@@ -183,34 +183,49 @@ def memcached(threads: int = 4) -> Iterator[Server]:
 
 
 @contextmanager
-def postgresql(scale: int) -> Iterator[Server]:
-    """A PostgreSQL cluster with pgbench's tables of that scale; its load is TPC-B's.
+def _running_postgresql(directory: Path, scale: int) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """A new cluster in the directory, with pgbench's tables of that scale: its pid, and how to connect.
 
     fsync is off, since it is locks that are looked at and not disks; no autovacuum, which would run in some rounds
     alone.
     """
     settings = {"listen_addresses": "", "fsync": "off", "autovacuum": "off", "jit": "off", "max_connections": "200"}
+    run = partial(run_in, directory)
+    data = str(directory / "data")
+    connect = ("-h", str(directory), "-U", "postgres")
+    run(program("initdb"), "-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "--no-locale")
+    command = [program("postgres"), "-D", data, "-k", str(directory)]
+    command += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+
+    def answers() -> bool:
+        return subprocess.run([program("pg_isready"), "-q", *connect], check=False).returncode == 0
+
+    with started(command, directory / "log", answers, signal.SIGINT) as pid:
+        run(program("pgbench"), *connect, "-q", "-i", "-s", str(scale), "postgres")
+        yield pid, connect
+
+
+@contextmanager
+def postgresql(scale: int) -> Iterator[Server]:
+    """A PostgreSQL cluster with pgbench's tables of that scale; its load is TPC-B's."""
+    with directory_of_server() as directory, _running_postgresql(directory, scale) as (pid, connect):
+        yield Server(
+            "PostgreSQL",
+            pid,
+            lambda clients, requests: [
+                *(program("pgbench"), *connect, "-n", "-M", "prepared"),
+                *("-c", str(clients), "-t", str(requests), "postgres"),
+            ],
+        )
+
+
+@contextmanager
+def stopped_postgresql(scale: int) -> Iterator[Path]:
+    """The data of such a cluster, which nobody uses."""
     with directory_of_server() as directory:
-        run = partial(run_in, directory)
-        data = str(directory / "data")
-        connect = ("-h", str(directory), "-U", "postgres")
-        run(program("initdb"), "-D", data, "-A", "trust", "-U", "postgres", "--no-sync", "--no-locale")
-        command = [program("postgres"), "-D", data, "-k", str(directory)]
-        command += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-
-        def answers() -> bool:
-            return subprocess.run([program("pg_isready"), "-q", *connect], check=False).returncode == 0
-
-        with started(command, directory / "log", answers, signal.SIGINT) as pid:
-            run(program("pgbench"), *connect, "-q", "-i", "-s", str(scale), "postgres")
-            yield Server(
-                "PostgreSQL",
-                pid,
-                lambda clients, requests: [
-                    *(program("pgbench"), *connect, "-n", "-M", "prepared"),
-                    *("-c", str(clients), "-t", str(requests), "postgres"),
-                ],
-            )
+        with _running_postgresql(directory, scale):
+            pass
+        yield directory / "data"
 
 
 @contextmanager

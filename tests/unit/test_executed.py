@@ -6,13 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from executed import Symbols, cost_of, functions_of, mean_run, read_phases
+from executed import Phase, Symbols, cost_of, functions_of, mean_run, pairs_of, read_phases
 
 BEGIN = "bpf_prog_0123456789abcdef_contention_begin"
 PART = "bpf_prog_fedcba9876543210_begin_other"
 # By 0x100 bytes, in this order.
-NAMES = (BEGIN, PART, "bpf_ktime_get_ns", "ktime_get_mono_fast_ns", "read_tsc", "__bpf_trace_contention_begin")
-NAMES += ("bpf_trace_run2", "schedule")
+NAMES = (
+    BEGIN,
+    PART,
+    "bpf_ktime_get_ns",
+    "ktime_get_mono_fast_ns",
+    "read_tsc",
+    "__bpf_trace_contention_begin",
+    "bpf_trace_run2",
+    "schedule",
+)
 KERNEL = 0xFFFFFFFF81000000
 AT = {name: KERNEL + 0x100 * number for number, name in enumerate(NAMES)}
 SYMBOLS = Symbols(f"{address:x} t {name} [bpf]" for name, address in AT.items())
@@ -94,3 +102,16 @@ def test_a_guest_that_did_not_end_has_no_figures(tmp_path: Path) -> None:
 def test_totals_alone(tmp_path: Path) -> None:
     phase = read_phases(phase_file(tmp_path, []))[3]
     assert (phase.both, phase.blocks) == (500, [])
+
+
+def test_runs_beside_each_other_are_pairs() -> None:
+    sides = ("without", "with", "with", "without")
+    order = [(turn, tool, side) for turn in range(11) for tool in (1, 2) for side in sides]
+    lines = [f"{number} {turn}.{tool}.{side}" for number, (turn, tool, side) in enumerate(order, start=128)]
+    phases = {
+        number: Phase(number, 1000 * (order[number - 128][2] == "with")) for number in range(128, 128 + len(order))
+    }
+    pairs = pairs_of(lines, phases, 2)
+    assert len(pairs) == 22
+    assert pairs[:2] == [(132, 1133), (135, 1134)]
+    assert all(abs(other - 1000 - one) == 1 for one, other in pairs)

@@ -42,7 +42,7 @@ def section(kernel: str) -> Section:
         cpu=CPU[NATIVE],
         append="tsc=reliable nokaslr idle=halt",
         plugin=TOP / "build" / "vm" / "executed.so",
-        plugin_options="out={out}/executed",
+        plugin_options="out={out}/counted",
         label="counted",
     )
     return Section(where, "executed", COMMAND)
@@ -58,7 +58,7 @@ def cost(guest: Guest, phase: int) -> Cost:
     """What lockline took in a phase."""
     own = [line for line in guest.text("symbols").splitlines() if not line.endswith("]")]
     symbols = Symbols([*own, *guest.text(f"symbols.{phase}").splitlines()])
-    return cost_of(functions_of(read_phases(guest.directory / "executed")[phase], symbols))
+    return cost_of(functions_of(read_phases(guest.directory / "counted")[phase], symbols))
 
 
 def program(found: Cost, name: str) -> Program:
@@ -93,3 +93,12 @@ def test_a_sleeping_wait_reads_the_clock_at_either_end(guest: Guest, phase: int)
     spins = sum(one.runs for one in found.programs if one.name == "spin_enter")
     assert sum(one.runs * one.clocks for one in begins) <= 1.1 * begin.runs + spins + ENOUGH / 10
     assert sum(one.runs * one.clocks for one in ends) <= 1.1 * end.runs + spins + ENOUGH / 10
+
+
+def test_a_writer_that_spins_for_an_rwsem_has_no_locked_operation(guest: Guest) -> None:
+    """Two programs around the slow path alone: the common way, as of other sleeping waits."""
+    found = cost(guest, WRITERS)
+    enter, leave = program(found, "rwsem_write_enter"), program(found, "rwsem_write_leave")
+    assert enter.locked + leave.locked < 0.2
+    long_way = [one for one in found.programs if one.name in {"begin_sleeping", "end_sleeping"}]
+    assert sum(one.runs for one in long_way) < enter.runs
