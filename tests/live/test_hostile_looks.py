@@ -28,7 +28,7 @@ TOP = Path(__file__).resolve().parents[2]
 SOMEBODY = "65534"
 # Longer than any of these commands takes: one that hangs does so for good.
 DEADLINE_S = 240
-WAYS = ("stick", "nap", "code", "lock")
+WAYS = ("stick", "nap", "code", "jvm", "lock")
 WAITS = 20
 
 
@@ -133,6 +133,24 @@ def test_a_recording_goes_on_beside_all(
             assert result.integrity() == "ok"
             assert result.begins_accounted() == result.begins() + result.loss("slow_paths")
             assert result.rows("SELECT value FROM meta WHERE name = 'state'") == [("complete",)]
+
+
+def test_a_jvm_whose_memory_never_comes(live: Path, recording: Path, stuck: Callable[[str], Workload]) -> None:
+    """Its waits are counted as ever, its stacks have no names, and the report says why."""
+    neighbour = stuck("jvm")
+    slept = "SELECT total(slept) FROM futex_total JOIN futex ON futex.id = futex WHERE tgid = ?"
+    given_up = "SELECT value FROM cost WHERE name = 'reads_given_up'"
+
+    def count(query: str, *values: object) -> int:
+        with Recording(recording) as result:
+            return result.number(query, *values)
+
+    with Collector(live, recording, "--futex", "-p", str(neighbour.pid), "--interval", "200ms"):
+        wait_for(lambda: count(given_up) > 0, "a read given up")
+        before = count(slept, neighbour.pid)
+        wait_for(lambda: count(slept, neighbour.pid) >= before + WAITS, "waits after that")
+    out = ended(lockline(live, "report", recording), "lockline report")
+    assert "did not end: names of functions and locks may be missing there" in " ".join(out.split()), out
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])

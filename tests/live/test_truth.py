@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs of Go and Java that wait in many places at once, and count each place's waits: record --futex has the same.
 
-By lock and by function.  Their run times' own tools stand beside it in the table that a failure prints; what differs
-there by definition is in docs/futex.md.
+By lock and by function.  Their run times' own tools stand beside it in the table (pytest -s, or a failure); what
+differs there by definition is in docs/futex.md.
 """
 
 import subprocess
@@ -32,6 +32,7 @@ BY_CHANCE = ("Truth.warmFirst", "Truth.warmSecond")
 def check(truth: Truth, found: Found, by_chance: Container[str] = ()) -> None:
     """Each lock and each place is near, and the heaviest of them are the same."""
     shown = table(truth, found)
+    print(f"\n{shown}")
     every = sum(place.ns for place in truth.places)
     locks = truth.locks()
     for lock, own in locks.items():

@@ -18,7 +18,7 @@ from lockline.cli import main as cli
 from lockline.cli import terminal
 from lockline.cli.report import SECTIONS
 from lockline.recording.reader import open_recording
-from lockline.recording.rows import Loss
+from lockline.recording.rows import Cost, Loss
 from lockline.render import screen
 from lockline.rules.report import make_report
 from rule_cases import MS, RWSEM_W, Made
@@ -87,6 +87,15 @@ def test_a_filtered_recording_says_what_it_is_of(example: Path) -> None:
     assert "other waits were not recorded" in " ".join(screen.trust_words(report_of(chosen), False).split())
     seen = replace(report_of(report), probes=(), locks=())
     assert "every lock wait was counted" in screen.trust_words(seen, False)
+
+
+def test_reads_that_did_not_end_are_told(example: Path) -> None:
+    """A process whose memory never comes has no names."""
+    report, _ = read(example)
+    for reads, words in ((1, "1 read of a process's memory or files did not end"), (3, "3 reads of processes did not")):
+        cost = replace(report.cost, collector=(Cost("reads_given_up", reads, "reads"),))
+        assert words in screen.trust_words(replace(report, cost=cost), False)
+    assert "did not end" not in screen.trust_words(report, False)
 
 
 def test_waits_before_a_name_are_told(example: Path) -> None:

@@ -6,9 +6,11 @@
  * "stick": threads wait for a futex on such a page: whoever reads the futex's word waits for good.
  * "nap": a thread sleeps again and again, with its stack on such a page.
  * "code": threads wait for a futex in code of such a file: whoever opens the file waits for good, root too.
+ * "jvm": threads wait below code that a JVM seems to have compiled, whose tables are on such a page.
  * "lock": its list of mappings cannot be read any more: a thread holds the lock of it for good.  Nothing else of the
  * process runs then.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -277,6 +279,62 @@ static void wait_in_file(const char *directory)
 	sleep(1);
 }
 
+static void (*compiled_park)(unsigned int *word);
+
+static void *park_forever(void *unused)
+{
+	static unsigned int word;
+
+	prctl(PR_SET_NAME, "stuck-java");
+	while (true)
+		compiled_park(&word);
+	return unused;
+}
+
+/* Code that calls the function, as a compiler of a JVM leaves it: in memory of no file. */
+static void *compile_call(void *function)
+{
+#if defined(__x86_64__)
+	static const unsigned char begin[] = {0x55, 0x48, 0x89,
+					      0xe5, 0x48, 0xb8};     /* push %rbp; mov %rsp, %rbp; mov $, %rax */
+	static const unsigned char end[] = {0xff, 0xd0, 0x5d, 0xc3}; /* call *%rax; pop %rbp; ret */
+	unsigned char *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (code == MAP_FAILED)
+		die("memory for code: %s", strerror(errno));
+	memcpy(code, begin, sizeof(begin));
+	memcpy(code + sizeof(begin), &function, sizeof(function));
+	memcpy(code + sizeof(begin) + sizeof(function), end, sizeof(end));
+	return code;
+#else
+	return function;
+#endif
+}
+
+static void run_jvm(const char *directory)
+{
+	char path[PAGE] = "";
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	void *jvm, *park, **tables, *page;
+	int fd;
+
+	if (length > 0)
+		snprintf(strrchr(path, '/'), PAGE - length, "/libjvm.so");
+	jvm = dlopen(path, RTLD_NOW);
+	park = jvm ? dlsym(jvm, "Unsafe_Park") : NULL;
+	tables = jvm ? dlsym(jvm, "gHotSpotVMStructs") : NULL;
+	if (!park || !tables)
+		die("%s", dlerror());
+	page = map(directory, WORD, 0, PROT_READ, &fd);
+	if (*(volatile char *)page)
+		die("the page of the tables is not empty");
+	drop(page, fd);
+	*tables = page;
+	compiled_park = compile_call(park);
+	for (int i = 0; i < WAITERS; i++)
+		start(park_forever, NULL);
+}
+
 static void *read_forever(void *fd)
 {
 	char byte;
@@ -333,7 +391,7 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*begin)(const char *directory);
-	} ways[] = {{"stick", stick}, {"nap", nap}, {"code", wait_in_file}, {"lock", lock_mappings}};
+	} ways[] = {{"stick", stick}, {"nap", nap}, {"code", wait_in_file}, {"jvm", run_jvm}, {"lock", lock_mappings}};
 	struct command command;
 	int fuse;
 

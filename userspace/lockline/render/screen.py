@@ -101,6 +101,12 @@ def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int, k
     return [cut(f"TIME   {text}", columns)]
 
 
+def given_up_words(reads: int) -> str:
+    """What is missing where so many reads of processes' memory or files did not end."""
+    many = "1 read of a process's memory or files" if reads == 1 else f"{count(reads)} reads of processes"
+    return f"{many} did not end: names of functions and locks may be missing there"
+
+
 def trust_words(report: Report, marked: bool) -> str:
     """What bears on this answer: waiters that are not seen, losses, and lengths that the probes change."""
     parts = []
@@ -110,6 +116,8 @@ def trust_words(report: Report, marked: bool) -> str:
         parts.append(f"only totals of the first {since} (--keep)")
     if report.cost.stalled_ns:
         parts.append(f"the file system did not answer for {duration(report.cost.stalled_ns)}")
+    if given_up := report.cost.value("reads_given_up"):
+        parts.append(given_up_words(given_up))
     unseen = [
         probe.signal for probe in report.probes if probe.signal in _WAITERS and probe.state in ("blind", "unavailable")
     ]
