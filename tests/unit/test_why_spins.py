@@ -46,6 +46,14 @@ RELOAD = bytes.fromhex("488b0f 488d5101 4889c8 f0480fb117 75ef")
 POP = bytes.fromhex("488b07 4885c0 740d 488b10 f0480fb117 75f0")
 # xor %eax,%eax; lock cmpxchg %edx,(%rdi); lock incl (%rsi); jne: it counts how often it tried.
 COUNTS = bytes.fromhex("31c0 f00fb117 f0ff06 9090909090909090909090909090 75e7")
+# xor %eax,%eax; lock cmpxchg %edx,(%rdi); lea 4(%rdi),%rdi; jne: it looks for a free place in a table.
+SCAN = bytes.fromhex("31c0 f00fb117 488d7f04 75f4")
+# mov %rcx,%rdi; xor %eax,%eax; lea 8(%rdi),%rcx; lock cmpxchg %edx,(%rdi); jne: the same by way of another register.
+SCAN_TWO = bytes.fromhex("4889cf 31c0 488d4f08 f00fb117 75f1")
+# mov %ebx,%eax; lea 1(%rax),%edx; lock cmpxchg %edx,(%rdi); mov %eax,%ebx; jne: a counter; CMPXCHG reads it each time.
+FOUND = bytes.fromhex("89d8 8d5001 f00fb117 89c3 75f3")
+# xor %eax,%eax; lock cmpxchg %edx,(%rdi); mov %edx,%eax; lock cmpxchg %esi,(%rdi); jmp: it takes and gives back.
+TAKE_AND_GIVE = bytes.fromhex("31c0 f00fb117 89d0 f00fb137 ebf2")
 # lea 1(%rax),%edx; lock cmpxchg %edx,(%rdi); jne: a counter.
 UPDATE = bytes.fromhex("8d5001 f00fb117 75f7")
 # mov $24,%eax; syscall; cmp $-4095,%rax.
@@ -84,6 +92,11 @@ def in_code(code: bytes, at: int, pad: bytes = NOP * 64) -> Kind | None:
         (POP, 16, "atomic"),
         (COUNTS, 6, "atomic"),
         (UPDATE, 7, "atomic"),
+        (SCAN, 6, "atomic"),
+        (SCAN_TWO, 13, "atomic"),
+        (FOUND, 9, "atomic"),
+        (TAKE_AND_GIVE, 6, "atomic"),
+        (TAKE_AND_GIVE, 12, "atomic"),
         (YIELD, 7, "yield"),
         (YIELD, 5, None),
         (COUNTER, 8, "atomic"),

@@ -337,11 +337,21 @@ def _setting_x86(code: bytes, begin: int) -> _Setting | None:
     return None
 
 
+def _made_of(registers: set[int], settings: Sequence[_Setting]) -> set[int]:
+    """The registers that are set to something made of one of these, sooner or later as the loop goes round."""
+    found = set[int]()
+    for _ in settings:
+        found |= {one.register for one in settings if one.of & (registers | found)}
+    return found
+
+
 def _waits_to_swap_x86(loop: bytes) -> bool:
     """Whether all that a loop does is to compare a word with a constant, and to exchange it: it waits for that value.
 
     Every instruction is known.  Nothing that CMPXCHG uses is made of what the loop reads from memory: a loop that reads
-    a word, and puts in its place what it made of it, changes something each time that it goes round.
+    a word, and puts in its place what it made of it, changes something each time that it goes round.  Nor is it made of
+    itself: a loop that looks for a free place in a table moves on, and ends by itself.  And there is one CMPXCHG: a
+    loop that takes something with one and gives it back with another gets on with its work.
     """
     at, used = 0, set[int]()
     loaded, settings = set[int](), list[_Setting]()
@@ -350,7 +360,7 @@ def _waits_to_swap_x86(loop: bytes) -> bool:
         setting, reading = _setting_x86(loop, at), _reading_x86(loop, at)
         if size:
             operand = next((place + 2 for place in (at + 1, at + 2) if loop[place : place + 2] in _CMPXCHG), 0)
-            if not operand:
+            if not operand or used:
                 return False
             rex = _rex_before(loop, operand)
             used |= {0, (loop[operand] >> 3 & 7) | (rex & 4) << 1} | _uses_x86(loop, operand, rex)
@@ -363,10 +373,9 @@ def _waits_to_swap_x86(loop: bytes) -> bool:
         if not 0 < size <= len(loop) - at:
             return False
         at += size
-    for _ in settings:
-        # It goes round: what is set last may be read first.
-        loaded |= {one.register for one in settings if one.of & loaded}
-    return bool(used) and any(one.register == 0 for one in settings) and not used & loaded
+    moves = {one.register for one in settings if one.register in _made_of({one.register}, settings)}
+    changes = loaded | moves | _made_of(loaded | moves, settings)
+    return bool(used) and any(one.register == 0 for one in settings) and not used & changes
 
 
 def _kind_x86(code: bytes, at: int) -> Kind | None:
