@@ -26,8 +26,10 @@ LOCKING = (
 # How those begin that a thread or a process begins in.
 START = ("start_thread", "__clone", "clone", "__libc_start", "_start", "__start", "__libc_init", "start")
 
-# A function of the C++ library, or made from a template of it; before a template's name stands what it returns.
-_CXX = re.compile(r"(?:[\w:]+[ *&]+)?(?:std|__gnu_cxx)::")
+_CXX = ("std::", "__gnu_cxx::")
+# In a demangled name: where brackets begin and end, an operator, whose name may look like one, and what parts the name
+# from what stands before it.
+_MARK = re.compile(r"(?<!\w)operator(?!\w)|\(anonymous namespace\)|decltype ?\(|->|[<({\[]|[>)}\]]| (?!\[)")
 
 _FILE = re.compile(
     r"(?:libc|libpthread|ld-linux[-\w]*|ld-musl[-\w]*|libc\.musl[-\w]*|ld64|ld)(?:-[\d.]+)?\.so(?:\.\d+)*"
@@ -39,6 +41,31 @@ def is_c_library(path: str) -> bool:
     return _FILE.fullmatch(path.rpartition("/")[2].removesuffix(" (deleted)")) is not None
 
 
+def _begin_of_name(function: str) -> int:
+    """Where a function's own name begins, behind what it returns: of templates that stands before it."""
+    begin = depth = 0
+    for mark in _MARK.finditer(function):
+        sign = mark[0]
+        if sign in ("(anonymous namespace)", "->"):
+            continue
+        if sign == "operator":
+            if not depth:
+                break
+        elif sign == " ":
+            begin = begin if depth else mark.end()
+        elif sign[0] in ">)}]":
+            depth = max(depth - 1, 0)
+        elif sign == "(" and not depth:
+            # Its arguments.
+            break
+        else:
+            depth += 1
+    return begin
+
+
 def is_cxx_library(function: str) -> bool:
-    """Whether a function, with its demangled name, is of the C++ library: std::thread::join, void std::sort<...>."""
-    return _CXX.match(function) is not None
+    """Whether a function, with its demangled name, is of the C++ library: std::thread::join, void std::sort<...>.
+
+    A program's own template that returns something of the library is none of these.
+    """
+    return any(name in function for name in _CXX) and function.startswith(_CXX, _begin_of_name(function))
