@@ -241,6 +241,10 @@ def test_goroutines_are_no_threads(quiet: Report, ops: int, who: str) -> None:
     [
         ("acquire_timed", "/usr/bin/python3.11", ""),
         ("slot_tp_init", "/usr/lib/x86_64-linux-gnu/libpython3.12.so.1.0", ""),
+        ("acquire_timed", "/usr/lib/libpython3.13t.so.1.0", ""),
+        ("acquire_timed", "/usr/local/lib/libpython3.8m.so.1.0", ""),
+        ("acquire_timed", "/usr/bin/python3.13t", ""),
+        ("solve", "/srv/pythonic", ", in solve()"),
         ("py::work:/srv/app.py", "", ", in py::work:/srv/app.py()"),
         ("solve", "/usr/lib/python3/dist-packages/fast.cpython-311-x86_64-linux-gnu.so", ", in solve()"),
     ],

@@ -12,8 +12,10 @@ PYTHON_CODE = "py::"
 _PYTHON = re.compile(r"python3\.(\d+)")
 # Files that run programs: their functions are no program's own.  Programs are code without a file then, or extensions.
 _INTERPRETERS = re.compile(
-    r"(?:python|pypy|ruby|lua|perl|php)[\d.]*|php-\w+[\d.]*|node(?:js)?|java|dotnet|beam\.smp"
-    r"|lib(?:python[\d.]*|pypy[\d.]*-c|ruby[\w.-]*?|lua[\d.-]*|perl|php[\d.]*|node|jvm|coreclr)\.so[\d.]*"
+    r"(?:pypy|ruby|perl|php)[\d.]*|php-\w+[\d.]*|node(?:js)?|java|dotnet|beam\.smp"
+    # Behind Python's version stands how it was built: 3.7m, 3.13t (no GIL), 3.12d.
+    r"|(?:lib)?python(?:\d[\d.]*[a-z]{0,2})?(?:-dbg)?(?:\.so[\d.]*)?|(?:lib)?lua(?:jit)?[\d.-]*(?:\.so[\d.]*)?"
+    r"|lib(?:pypy[\d.]*-c|ruby[\w.-]*?|perl|php[\d.]*|node|jvm|coreclr)\.so[\d.]*"
 )
 # The first CPython that writes a map: 3.12.
 _PYTHON_WITH_MAP = 12
