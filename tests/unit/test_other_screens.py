@@ -206,6 +206,12 @@ def test_a_long_word_is_cut_before_all_of_it_is_left_out() -> None:
     """As of a path."""
     (line,) = filled("", "Without waiting for a lock in /usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30: unknown", 70, 1)
     assert line == "Without waiting for a lock in /usr/lib/x86_64-l..stdc++.so.6.0.30: ..."
+    # Behind one that is longer than a line, and parted.
+    last = filled("", f"in {'x' * 80} at /usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30: unknown", 60, 2)[-1]
+    assert last == f"{'x' * 23} at /usr/lib/x86_6..++.so.6.0.30: ..."
+    # What of a word is shown already is not shown again.
+    *_, first, last = filled("", f"{'x' * 80} in /srv/{'y' * 60}/z end", 40, 4)
+    assert (first, last) == (f"in /srv/{'y' * 32}", f"{'y' * 28}/z end")
     # Of short words the rest is left out, as before.
     (line,) = filled("", "Without waiting for it the threads get nothing done that is worth it", 50, 1)
     assert line == "Without waiting for it the threads get nothing ..."

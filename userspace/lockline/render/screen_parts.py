@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What first screens have in common: their size, labelled paragraphs, and parts that give way until they fit."""
 
+import itertools
 import shlex
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
@@ -38,7 +39,11 @@ def filled(label: str, text: str, columns: int, most: int = 99) -> list[str]:
     room = columns - len(shown) - len(_LEFT_OUT) - 1
     if room >= _ROOM and lines and lines[-1].endswith(_LEFT_OUT):
         # A long word comes next, as a path: its ends tell more than nothing.
-        rest = text.split()[len(" ".join([*lines[:-1], shown])[len(label) :].split()) :]
+        # By letters: a word that is longer than a line has been parted.
+        told = len("".join("".join([*lines[:-1], shown])[len(label) :].split()))
+        words = text.split()
+        left = [end - told for end in itertools.accumulate(map(len, words))]
+        rest = [word[-more:] for word, more in zip(words, left, strict=True) if more > 0]
         if rest:
             lines[-1] = f"{shown.ljust(len(label) - 1)} {cut(rest[0], room)}{_LEFT_OUT if rest[1:] else ''}"
     # A word longer than the line (a path) is cut, not pushed over the edge.
