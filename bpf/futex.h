@@ -106,15 +106,17 @@ struct go_slot {
 /*
  * Goroutines that wait, or wake others, from one stack at one address: a CPU's open addressing by a hash of these.
  * All that is to be told of them goes with their next event, so that each place has all of its waiting.  One that has
- * nothing to tell gives its place away.
+ * nothing to tell gives its place away, and so does one that nobody came to for a while: of locks that come and go, the
+ * table would fill up with what is never told.
  */
 #define GO_SITES       512
 #define GO_SITE_PROBES 8
 #define GO_SITE_NS     100000000ull /* between two events of one */
+#define GO_SITE_IDLE   10           /* so many times as long */
 
 struct go_site {
 	__u64 key;     /* 0: free */
-	__u64 next_ns; /* when its next event may be */
+	__u64 next_ns; /* when its next event may be, or when the last wait came that found no token for it */
 	__u64 count;   /* waits, or goroutines woken, since the last one */
 	__u64 ns;
 };
@@ -328,6 +330,12 @@ static inline __u64 futex_wait_sampled(struct futex_state *state, struct futex_r
 	}
 	row->span_begun_ns = begun - more;
 	return sampled + more;
+}
+
+/* Whether another place may have what this one has. */
+static inline int go_site_is_free(const struct go_site *site, __u64 now)
+{
+	return !site->count || now > site->next_ns + GO_SITE_IDLE * GO_SITE_NS;
 }
 
 static inline __u64 futex_row_key(__u32 tgid, __u64 address)

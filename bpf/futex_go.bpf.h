@@ -193,7 +193,7 @@ static __noinline int write_go_event(struct futex_state *state, struct go_slot *
 }
 
 /* Of a stack that waits, or wakes, at an address; NULL: all places have something to tell. */
-static __noinline struct go_site *go_site_of(__u64 key)
+static __noinline struct go_site *go_site_of(__u64 key, __u64 now)
 {
 	__u32 first = bpf_get_smp_processor_id() * GO_SITES;
 
@@ -209,8 +209,11 @@ static __noinline struct go_site *go_site_of(__u64 key)
 		struct go_site *site = bpf_map_lookup_elem(&go_sites, &index);
 		__u64 other = site ? site->key : 0;
 
-		if (site && !site->count && __sync_val_compare_and_swap(&site->key, other, key) == other) {
+		if (site && go_site_is_free(site, now) &&
+		    __sync_val_compare_and_swap(&site->key, other, key) == other) {
 			site->next_ns = 0;
+			site->count = 0;
+			site->ns = 0;
 			return site;
 		}
 	}
@@ -232,14 +235,18 @@ static __always_inline __u64 go_site_key(const struct go_slot *slot, const struc
 static __always_inline __u64 go_site_weights(struct futex_state *state, struct futex_row *row,
 					     const struct go_slot *slot, const struct go_stack *stack, __u64 now)
 {
-	struct go_site *site = go_site_of(go_site_key(slot, stack));
+	struct go_site *site = go_site_of(go_site_key(slot, stack), now);
 
 	if (!site)
 		return takes_token(&state->go_tokens, &row->wait_samples) ? pack_weights(1, slot->begin_ns) : 0;
 	__sync_fetch_and_add(&site->count, 1);
 	__sync_fetch_and_add(&site->ns, slot->begin_ns);
-	if (now < site->next_ns || !takes_token(&state->go_tokens, &row->wait_samples))
+	if (now < site->next_ns)
 		return 0;
+	if (!takes_token(&state->go_tokens, &row->wait_samples)) {
+		site->next_ns = now;
+		return 0;
+	}
 	site->next_ns = now + GO_SITE_NS;
 	return pack_weights(__sync_lock_test_and_set(&site->count, 0), __sync_lock_test_and_set(&site->ns, 0));
 }

@@ -146,9 +146,25 @@ static void test_places(void)
 	}
 }
 
+/* A place of goroutines with waits that were not told yet. */
+static void test_sites(void)
+{
+	const __u64 begun = 1000000000ull, idle = GO_SITE_IDLE * GO_SITE_NS;
+	struct go_site site = {.key = 1, .next_ns = begun + GO_SITE_NS, .count = 0};
+
+	CHECK(go_site_is_free(&site, begun), "all is told");
+	site.count = 3;
+	CHECK(!go_site_is_free(&site, begun), "its next event is to come");
+	CHECK(!go_site_is_free(&site, site.next_ns + idle), "somebody may come again");
+	CHECK(go_site_is_free(&site, site.next_ns + idle + 1), "nobody came for a second");
+	/* A wait found no token. */
+	site.next_ns += idle;
+	CHECK(!go_site_is_free(&site, site.next_ns + 1), "somebody did");
+}
+
 static const struct test tests[] = {
 	TEST(test_rate),         TEST(test_few_busy), TEST(test_little_is_taken_whole),
-	TEST(test_first_second), TEST(test_places),
+	TEST(test_first_second), TEST(test_places),   TEST(test_sites),
 };
 
 int main(void)
