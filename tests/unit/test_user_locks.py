@@ -640,15 +640,17 @@ def test_threads_that_send_to_a_full_channel(wait_ns: int, lock: bool) -> None:
     assert (known.make, known.lock, known.unclear) == (RUST_CHANNEL, lock, not lock)
 
 
-PUT = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ConditionObject.await", "ArrayBlockingQueue.put")
+PACKAGE = "java.util.concurrent"
+PUT = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ConditionObject.await", f"{PACKAGE}.ArrayBlockingQueue.put")
 PUT_LOCK = (
     "Parker::park",
     "Unsafe_Park",
     "LockSupport.park",
     "ReentrantLock.lockInterruptibly",
-    "ArrayBlockingQueue.put",
+    f"{PACKAGE}.ArrayBlockingQueue.put",
 )
-ADD = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ReentrantLock.lock", "PriorityBlockingQueue.put")
+PUT_OWN = (*PUT[:-1], "com.example.RetryBlockingQueue.put")
+ADD = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ReentrantLock.lock", f"{PACKAGE}.PriorityBlockingQueue.put")
 
 
 @pytest.mark.parametrize(
@@ -658,6 +660,7 @@ ADD = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ReentrantLock.lock", 
         (PUT, WINDOW // 4, JAVA_QUEUE, False),
         (PUT_LOCK, WINDOW * 9 // 10, None, None),
         (ADD, WINDOW * 9 // 10, None, None),
+        (PUT_OWN, WINDOW * 9 // 10, None, None),
     ],
 )
 def test_threads_that_put_into_a_full_queue(

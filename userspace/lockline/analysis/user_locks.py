@@ -485,14 +485,19 @@ class _Full:
     into: str
 
 
+# Of the package's own classes alone: a program may have a class with such a name.
+_JAVA_PUTS = (
+    *("ArrayBlockingQueue.put", "LinkedBlockingQueue.put", "LinkedBlockingDeque.put"),
+    *("SynchronousQueue.put", "LinkedTransferQueue.transfer"),
+)
 _FULL = (
     # std's and crossbeam's.
     _Full(RUST_CHANNEL, ("Channel<T>::send",), (), "send to a channel that is full"),
     # Who waits for the queue's own lock waits for no room.
     _Full(
         JAVA_QUEUE,
-        ("BlockingQueue.put", "BlockingDeque.put", "SynchronousQueue.put", "LinkedTransferQueue.transfer"),
-        ("ReentrantLock.lock", "PriorityBlockingQueue", "DelayQueue"),
+        tuple(f"java.util.concurrent.{method}" for method in _JAVA_PUTS),
+        ("ReentrantLock.lock",),
         "put into a queue that is full",
     ),
 )
