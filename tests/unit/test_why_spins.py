@@ -13,7 +13,7 @@ from lockline.base.text import Style
 from lockline.cli.why import redacted
 from lockline.investigation import probes
 from lockline.investigation.choice import judge, next_steps
-from lockline.investigation.model import Investigation
+from lockline.investigation.model import Investigation, Target
 from lockline.investigation.running import worth_telling
 from lockline.investigation.sleeps import Naps
 from lockline.investigation.spins import (
@@ -227,6 +227,15 @@ def test_other_loops_are_less_sure(spins: Spins, sure: str) -> None:
     assert verdict.cause is not None
     assert verdict.cause.cause == "user-spin"
     assert verdict.sure == sure
+
+
+def test_what_spins_is_the_cause_whoever_is_idle_meanwhile() -> None:
+    """Two spin, seven of a pool sleep at futexes, and no budget was left to record what for."""
+    totals = observation("totals", spins=None, sleeps=replace(NOBODY_SLEEPS, at_futex=150))
+    known = known_of(totals, observation("spins", spins=sampled((8, 9), 300, 100)))
+    verdict = judge(replace(known, target=Target(("-p", "7"), "process 7", (7,))), "budget")
+    assert verdict.cause is not None
+    assert (verdict.kind, verdict.cause.cause) == ("cause", "user-spin")
 
 
 @pytest.mark.parametrize(

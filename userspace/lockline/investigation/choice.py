@@ -357,6 +357,14 @@ def _sure(known: Investigation, among: Sequence[Hypothesis], first: Hypothesis) 
     return "medium"
 
 
+def _is_small(cause: Hypothesis, asleep: float) -> bool:
+    """Whether a cause is a queue for a lock of the kernel, small beside so many threads that sleep at futexes.
+
+    What spins, is stopped or gets no CPU is no such queue: whoever is idle at a futex meanwhile says nothing of it.
+    """
+    return isinstance(cause.subject, Lock) and cause.cause not in STANDSTILLS and cause.waiters < _SMALL * asleep
+
+
 def judge(known: Investigation, ended: Ended) -> Verdict:
     """What the investigation found."""
     among = hypotheses(known)
@@ -368,7 +376,7 @@ def judge(known: Investigation, ended: Ended) -> Verdict:
     # Next to no waiting has no cause, but for what is sure whatever the waiting.
     user = waiting(known)[1]
     asleep = asleep_at_futexes(known)
-    if asleep is not None and ended != "target gone" and (not supported or supported[0].waiters < _SMALL * asleep[1]):
+    if asleep is not None and ended != "target gone" and (not supported or _is_small(supported[0], asleep[1])):
         # These may wait for a lock, or for work: what is small beside them is no answer.
         return Verdict("unclear", "low", None, rivals_of_nothing(among), ended)
     if _nothing_waits(known) and not standing:
