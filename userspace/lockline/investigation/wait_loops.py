@@ -56,29 +56,33 @@ def _places_of_loops_x86(code: bytes, at: int) -> list[tuple[int, int]]:
     return found
 
 
-def _operand_end_x86(code: bytes, at: int) -> int:
-    """Where an instruction ends whose prefixes but REX and 66 end here, if it has an operand in memory; else 0."""
-    if at < len(code) and code[at] == 0x66:
-        at += 1
-    if at < len(code) and 0x40 <= code[at] <= 0x4F:
-        at += 1
-    two_bytes = at < len(code) and code[at] == 0x0F
-    at += two_bytes
-    if at + 2 >= len(code):
-        return 0
-    opcode, operand = code[at], code[at + 1]
-    mode, register = operand >> 6, operand & 7
-    at += 2
-    if mode == 3:
-        return 0
+def _prefixes_x86(code: bytes, begin: int) -> tuple[int, int]:
+    """Where an instruction goes on behind the prefixes 66 and REX; and REX, 0: it has none."""
+    at = begin + (code[begin : begin + 1] == b"\x66")
+    rex = code[at] if at < len(code) and 0x40 <= code[at] <= 0x4F else 0
+    return at + (rex != 0), rex
+
+
+def _memory_end_x86(code: bytes, operand: int) -> int:
+    """Where the address of an operand in memory ends whose ModRM is there: SIB and displacement are behind it."""
+    mode, register, end = code[operand] >> 6, code[operand] & 7, operand + 1
     if register == 4:
-        mode = 2 if mode == 0 and code[at] & 7 == 5 else mode
-        at += 1
+        mode = 2 if mode == 0 and code[end] & 7 == 5 else mode
+        end += 1
     elif mode == 0 and register == 5:
         mode = 2
-    at += (0, 1, 4)[mode]
+    return end + (0, 1, 4)[mode]
+
+
+def _operand_end_x86(code: bytes, at: int) -> int:
+    """Where an instruction ends whose prefixes but REX and 66 end here, if it has an operand in memory; else 0."""
+    at, _ = _prefixes_x86(code, at)
+    two_bytes = at < len(code) and code[at] == 0x0F
+    at += two_bytes
+    if at + 2 >= len(code) or code[at + 1] >> 6 == 3:
+        return 0
     constants = {0xBA: 1} if two_bytes else {0x80: 1, 0x83: 1, 0x81: 4}
-    return at + constants.get(opcode, 0)
+    return _memory_end_x86(code, at + 1) + constants.get(code[at], 0)
 
 
 def _atomic_x86(code: bytes, begin: int) -> int:
@@ -222,12 +226,7 @@ class _Reading:
 
 def _reading_x86(code: bytes, begin: int) -> _Reading | None:
     """The instruction that begins here, if it does nothing but read, compare or jump."""
-    at, rex = begin, 0
-    if at < len(code) and code[at] == 0x66:
-        at += 1
-    if at < len(code) and 0x40 <= code[at] <= 0x4F:
-        rex = code[at]
-        at += 1
+    at, rex = _prefixes_x86(code, begin)
     if at + 1 >= len(code):
         return None
     opcode, second = code[at], code[at + 1]
@@ -250,17 +249,10 @@ def _reading_x86(code: bytes, begin: int) -> _Reading | None:
     operand = at + 1
     if operand + 1 >= len(code):
         return None
-    mode, register = code[operand] >> 6, code[operand] & 7
-    end = operand + 1
-    if mode != 3:
-        if register == 4:
-            mode = 2 if mode == 0 and code[end] & 7 == 5 else mode
-            end += 1
-        elif mode == 0 and register == 5:
-            mode = 2
-        end += (0, 1, 4)[mode]
+    memory = code[operand] >> 6 != 3
+    end = _memory_end_x86(code, operand) if memory else operand + 1
     writes = (code[operand] >> 3 & 7) | (rex & 4) << 1 if load else -1
-    return _Reading(end + constant - begin, operand, mode != 3, writes)
+    return _Reading(end + constant - begin, operand, memory, writes)
 
 
 def _uses_x86(code: bytes, operand: int, rex: int) -> set[int]:
@@ -310,12 +302,7 @@ class _Setting:
 
 def _setting_x86(code: bytes, begin: int) -> _Setting | None:
     """The instruction that begins here, if it sets a register to a constant, an address, another register or a flag."""
-    at, rex = begin, 0
-    if at < len(code) and code[at] == 0x66:
-        at += 1
-    if at < len(code) and 0x40 <= code[at] <= 0x4F:
-        rex = code[at]
-        at += 1
+    at, rex = _prefixes_x86(code, begin)
     if at + 2 >= len(code):
         return None
     opcode, operand, third = code[at : at + 3]
