@@ -376,7 +376,11 @@ def judge(known: Investigation, ended: Ended) -> Verdict:
     # Next to no waiting has no cause, but for what is sure whatever the waiting.
     user = waiting(known)[1]
     asleep = asleep_at_futexes(known)
-    if asleep is not None and ended != "target gone" and (not supported or _is_small(supported[0], asleep[1])):
+    if (
+        asleep is not None
+        and ended != "target gone"
+        and (not supported or _is_small(supported[0], asleep.futex_sleepers))
+    ):
         # These may wait for a lock, or for work: what is small beside them is no answer.
         return Verdict("unclear", "low", None, rivals_of_nothing(among), ended)
     if _nothing_waits(known) and not standing:

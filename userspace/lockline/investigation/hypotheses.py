@@ -32,7 +32,7 @@ from lockline.analysis.hidden_waits import SCHEDULERS, HiddenWaits
 from lockline.analysis.user_evidence import Goroutines
 from lockline.investigation import probes
 from lockline.investigation.chain import of_chain
-from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps
+from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps, sleeps_seen
 from lockline.investigation.in_program import HARDLY, MOSTLY, holder_no_cpu, holder_sleeps, of_program_lock, passed_on
 from lockline.investigation.lines import fought_over, of_lines
 from lockline.investigation.little import BUSY_WAITERS, SHORT_OF_MEMORY, most_waited, of_program_waiting
@@ -175,17 +175,14 @@ def most_for_programs(known: Investigation) -> float | None:
     return min(found, default=None)
 
 
-def asleep_at_futexes(known: Investigation) -> tuple[Sleeps, float] | None:
-    """The looks that saw threads sleep at futexes, and how many on average, where no recording says what they wait for.
+def asleep_at_futexes(known: Investigation) -> Sleeps | None:
+    """The looks that saw threads sleep at futexes, where no recording says what they wait for.
 
     None: the processes were not named (most of a machine's threads wait for work), nobody looked, or it is less than
-    one thread.
+    one thread on average.
     """
-    if not known.target.tgids or _user_seen(known) is not None:
-        return None
-    looked = [seen.sleeps for _, seen in known.observations if seen.sleeps is not None and seen.sleeps.at_futex]
-    most = max(looked, key=lambda one: one.futex_sleepers, default=None)
-    return None if most is None or most.futex_sleepers < 1 else (most, most.futex_sleepers)
+    looked = sleeps_seen(known) if known.target.tgids and _user_seen(known) is None else None
+    return looked[1] if looked is not None and looked[1].futex_sleepers >= 1 else None
 
 
 def main_lock(known: Investigation) -> tuple[int, WaitedLock, Observation] | None:

@@ -307,9 +307,8 @@ def _nothing(known: Investigation, verdict: Verdict_) -> Verdict:
     remedies: tuple[str, ...] = ()
     asleep = asleep_at_futexes(known) if verdict.kind == "unclear" else None
     if asleep is not None:
-        sleeps, threads = asleep
         title = f"Threads of {known.target.words} sleep at futexes: for a lock, or for work, was not looked at"
-        proof = (f"{threads:.1f} of {sleeps.threads} threads on average, at {sleeps.looks} looks", *proof)
+        proof = (f"{asleep.futex_sleepers:.1f} of {asleep.threads} threads on average, at {asleep.looks} looks", *proof)
         remedies = (f"`lockline record --futex {shlex.join(known.target.options)} -d 2` shows what they wait for",)
     return Verdict(
         kind=verdict.kind,
