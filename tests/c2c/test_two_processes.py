@@ -24,9 +24,12 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(c2c_lines, "MANY", LINES)
 
 
-def test_a_report_of_200_lines_is_of_one_process(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("lines", "processes"), [(60, 1), (200, 2)])
+def test_a_report_of_60_lines_is_of_one_process_and_of_200_of_two(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int, processes: int
+) -> None:
     monkeypatch.setattr(c2c_lines, "MANY", MANY)
-    assert made(file, tmp_path, 2, monkeypatch, 200)[1] == []
+    assert len(made(file, tmp_path, 2, monkeypatch, lines)[1]) == processes - 1
 
 
 @pytest.fixture(scope="module")

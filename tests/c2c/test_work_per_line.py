@@ -61,7 +61,7 @@ def test_functions_are_called_so_often_for_a_line(file: Path) -> None:
 
     with open_recording(file, made_here=True) as recording:
         _, lines, make = open_c2c_report(recording, EVEN_LINES)
-        document.prepare_entries()
+        document.prepare_pieces()
         sys.setprofile(count)
         try:
             texts = list(document.entries_of(enumerate(make(recording, range(lines)), 1)))

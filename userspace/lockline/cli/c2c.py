@@ -77,9 +77,15 @@ _MAKERS = ("c2c.report", "c2c.types_reader", "recording.reader")
 
 
 def _load(arguments: "argparse.Namespace") -> None:
-    shown = "cli.c2c_lines" if getattr(arguments, "format", "") == "json" else "render.lines_screen"
+    as_json = getattr(arguments, "format", "") == "json"
+    shown = "cli.c2c_lines" if as_json else "render.lines_screen"
     for name in (*_MAKERS, shown) if arguments.c2c_command == "report" else ():
         import_module(f"lockline.{name}")
+    if as_json:
+        from lockline.render.documents import lines as document
+
+        # To compile what writes the JSON takes as long as ten lines.
+        document.prepare_pieces()
 
 
 def _import_perf_data(given: Input, output: str, arguments: "argparse.Namespace", *more: str) -> list[str]:

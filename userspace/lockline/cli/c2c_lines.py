@@ -16,7 +16,8 @@ from lockline.render.documents import lines as document
 # Lines that one process makes before it is the other one's turn.
 GROUP = 8
 # A child costs a tenth of a report's CPU time: pages of memory are copied, and codes and names are read once more.
-MANY = 300
+# Of fewer lines the report is ready no earlier with it.
+MANY = 100
 
 
 def _is_childs(number: int) -> bool:
@@ -52,7 +53,7 @@ def make_lines(recording: Recording, count: int, make: MakeLines, addresses: boo
     ours = [number for number in range(count) if not _is_childs(number)]
     theirs = [number for number in range(count) if _is_childs(number)]
     file = f"{directory}/lines"
-    document.prepare_entries()
+    document.prepare_pieces()
     child = _child(recording.path, recording.made_here, file, make, theirs, addresses)
     try:
         own = list(_numbered(make(recording, ours), ours, addresses))

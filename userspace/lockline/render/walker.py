@@ -523,9 +523,12 @@ def entries(shape: type, values: Iterable[Any], addresses: bool = False) -> Iter
         yield encode(value, at)
 
 
-def prepare(shape: type) -> None:
-    """Compile what entries() needs, before the process is divided."""
-    _text_encoder(shape)
+def prepare(shape: type, long: str, entry: type) -> None:
+    """Compile what entries() of these entries and pieces() need, while nobody waits for them."""
+    _text_encoder(entry)
+    for one in fields_of(shape):
+        if one.name != long:
+            _field_encoder(one)
 
 
 def pieces(shape: type, value: Any, long: str, listed: Iterable[str], addresses: bool = False) -> Iterator[str]:

@@ -380,9 +380,9 @@ def entries_of(lines: Iterable[tuple[int, LineReport]], addresses: bool = False)
     return entries(Line, lines, addresses)
 
 
-def prepare_entries() -> None:
-    """What entries_of() needs, made before processes share it."""
-    prepare(Line)
+def prepare_pieces() -> None:
+    """What entries_of() and pieces_of() need, made before processes share it, and while an import runs."""
+    prepare(Document, "lines", Line)
 
 
 def pieces_of(report: C2cReport, lines: Iterable[str], addresses: bool = False) -> Iterator[str]:
