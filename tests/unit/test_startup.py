@@ -19,11 +19,11 @@ sys.exit(code)
 """
 
 
-def modules(*arguments: str) -> set[str]:
+def modules(*arguments: str, program: str = PROGRAM) -> set[str]:
     """The modules that a command loads."""
     done = subprocess.run(
         # -S: what a machine's site-packages load at each start is not ours.
-        [sys.executable, "-S", "-c", PROGRAM, *arguments],
+        [sys.executable, "-S", "-c", program, *arguments],
         cwd=TOP / "userspace",
         capture_output=True,
         text=True,
@@ -79,3 +79,26 @@ def test_a_report_of_cache_lines_loads_no_pathlib(tmp_path: Path) -> None:
         assert not loaded & {"pathlib", "urllib.parse", "ipaddress", "zlib", "argparse", "tempfile", "subprocess"}
     assert "textwrap" not in loaded
     assert not loaded & {"json", "sqlite3", "datetime", "signal", "select", "unicodedata"}
+
+
+BEFORE_IMPORT = """
+import os
+import sys
+
+def spawn(*arguments, **options):
+    print("\\n".join(sys.modules), file=sys.stderr)
+    raise SystemExit(0)
+
+os.posix_spawn = spawn
+from lockline.cli.main import main
+main(["c2c", "report", sys.argv[1]])
+"""
+
+
+def test_the_import_of_samples_starts_before_what_takes_long_to_load(tmp_path: Path) -> None:
+    """What typing, contextlib and collections load takes longer than Python's own start."""
+    file = tmp_path / "perf.data"
+    file.write_bytes(b"PERFILE2" + bytes(200))
+    loaded = modules(str(file), program=BEFORE_IMPORT)
+    assert "lockline.base.collector" in loaded
+    assert not loaded & {"typing", "contextlib", "collections", "enum", "re", "importlib", "functools"}

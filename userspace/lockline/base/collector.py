@@ -3,17 +3,17 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
 
 from lockline.base.errors import LocklineError
 
-# Loading them takes as long as reading many samples: only who needs them does.
+# Loading them takes as long as reading many samples: only who needs them does.  Without typing: see cli/c2c_start.py.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     import subprocess
+    from collections.abc import Sequence
     from types import FrameType
+    from typing import IO, Any
 else:
     # Numbers without names, as the kernel takes them.
     import _signal as signal
@@ -46,7 +46,7 @@ def find_collector() -> str:
     return found
 
 
-def exec_collector(arguments: Sequence[str]) -> None:
+def exec_collector(arguments: "Sequence[str]") -> None:
     """Become lockline-collect, so that signals and the exit code are its own.  Raises LocklineError."""
     path = find_collector()
     sys.stdout.flush()
@@ -57,7 +57,7 @@ def exec_collector(arguments: Sequence[str]) -> None:
         raise LocklineError(f"{path} cannot be run: {error}") from error
 
 
-def read_collector(arguments: Sequence[str]) -> str:
+def read_collector(arguments: "Sequence[str]") -> str:
     """What lockline-collect prints on stdout; its stderr is passed on.
 
     Raises LocklineError if it fails, with nothing to add where it said why.
@@ -75,7 +75,7 @@ def read_collector(arguments: Sequence[str]) -> str:
     return done.stdout.decode("utf-8", "replace")
 
 
-def spawn(arguments: Sequence[str], **how: Any) -> "subprocess.Popen[bytes]":
+def spawn(arguments: "Sequence[str]", **how: "Any") -> "subprocess.Popen[bytes]":
     """Runs lockline-collect; how: as Popen() takes it.  Raises LocklineError if it cannot be run."""
     import subprocess
 
@@ -86,7 +86,7 @@ def spawn(arguments: Sequence[str], **how: Any) -> "subprocess.Popen[bytes]":
         raise LocklineError(f"{path} cannot be run: {getattr(error, 'strerror', None) or error}") from error
 
 
-def ask_names(places: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
+def ask_names(places: "Sequence[tuple[int, int]]") -> list[tuple[str, str]]:
     """Function and file of each place, a process and an address; '' for what is not known.
 
     lockline-collect has a process without rights read the files.  Raises LocklineError if it cannot be run.
@@ -115,7 +115,7 @@ def ask_group(cgroup: str, container: str, pod: str) -> str:
     return os.fsdecode(told.rstrip(b"\n"))
 
 
-def _notes(command: str, code: int, said: Sequence[str], err: bytes) -> list[str]:
+def _notes(command: str, code: int, said: "Sequence[str]", err: bytes) -> list[str]:
     """What a collector said: the lines on its stderr without "lockline: "; LocklineError if it failed."""
     lines = err.decode("utf-8", "replace").splitlines()
     notes = [line.removeprefix("lockline: ") for line in (*said, *lines) if line]
@@ -131,7 +131,7 @@ class Importing:
     Leaving its `with` before its finish() ends it.
     """
 
-    def __init__(self, arguments: Sequence[str], output: str, source: IO[bytes] | None = None) -> None:
+    def __init__(self, arguments: "Sequence[str]", output: str, source: "IO[bytes] | None" = None) -> None:
         path = find_collector()
         self.output = output
         self._command = arguments[0]
@@ -173,7 +173,7 @@ class Importing:
 class Started:
     """A lockline-collect at work; leaving its `with` before its finish() ends it."""
 
-    def __init__(self, arguments: Sequence[str], source: IO[bytes] | None = None) -> None:
+    def __init__(self, arguments: "Sequence[str]", source: "IO[bytes] | None" = None) -> None:
         import subprocess
 
         self.command = arguments[0]
@@ -196,36 +196,40 @@ class Started:
         """
         return self.finish_after([])
 
-    def finish_after(self, said: Sequence[str]) -> tuple[str, list[str]]:
+    def finish_after(self, said: "Sequence[str]") -> tuple[str, list[str]]:
         """As finish(), where the caller has read these lines of stderr already."""
         out, err = self.process.communicate()
         return out.decode("utf-8", "replace"), _notes(self.command, self.process.returncode, said, err)
 
 
-def start_collector(arguments: Sequence[str], source: IO[bytes] | None = None) -> Started:
+def start_collector(arguments: "Sequence[str]", source: "IO[bytes] | None" = None) -> Started:
     """Starts lockline-collect; source: its standard input.  Raises LocklineError if it cannot be run."""
     return Started(arguments, source)
 
 
-def ask_collector(arguments: Sequence[str]) -> tuple[str, list[str]]:
+def ask_collector(arguments: "Sequence[str]") -> tuple[str, list[str]]:
     """What lockline-collect prints on stdout, and its notes.  Raises LocklineError; see Started.finish()."""
     with start_collector(arguments) as started:
         return started.finish()
 
 
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into an exit that passes the clean-up."""
+class _EndedBySignals:
+    """Inside, SIGTERM and SIGHUP raise SystemExit."""
 
-    def leave(number: int, frame: "FrameType | None") -> None:
-        raise SystemExit(128 + number)
+    def __enter__(self) -> None:
+        def leave(number: int, frame: "FrameType | None") -> None:
+            raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+        self._before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+
+def ended_by_signals() -> _EndedBySignals:
+    """Turn SIGTERM and SIGHUP into an exit that passes the clean-up."""
+    return _EndedBySignals()
 
 
 def end_with_us() -> list[str]:

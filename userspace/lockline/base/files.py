@@ -4,10 +4,11 @@
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
 
 from lockline.base.late import Late
 
+# Without typing: see cli/c2c_start.py.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import select
 else:

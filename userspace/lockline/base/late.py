@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A module that is loaded when it is first used: not every report needs all that its parts can do."""
 
-from importlib import import_module
-from typing import Any
+# Without typing: see cli/c2c_start.py.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Late:
@@ -14,7 +16,9 @@ class Late:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> "Any":
+        from importlib import import_module
+
         value = getattr(import_module(self._name), name)
         # The next time it is found at once.
         setattr(self, name, value)

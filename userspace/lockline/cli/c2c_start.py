@@ -3,15 +3,20 @@
 
 The import and the loading of Python's modules take about as long, and both are done at once.  Only command lines that
 leave no doubt are taken; of others the import starts when argparse has read them.
+
+This module, and what is loaded before it, does without typing, contextlib and collections.abc: with what these load
+they take longer than Python's own start.
 """
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 
 from lockline.base import files
 from lockline.base.collector import Importing
 from lockline.base.errors import LocklineError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Options that do not change how a file is imported: with a value, and without.
 _WITH_VALUE = ("--format", "--top", "--by", "--color", "--recording", "--btf", "--vmlinux", "--html")
@@ -22,7 +27,7 @@ _INPUT = ("-i", "--input")
 _running: tuple[str, Importing] | None = None
 
 
-def _file_of(arguments: Sequence[str]) -> str | None:
+def _file_of(arguments: "Sequence[str]") -> str | None:
     """The one file that a command line reads, if that is sure."""
     if list(arguments[:2]) != ["c2c", "report"]:
         return None
@@ -53,31 +58,44 @@ def _is_perf_data(path: str) -> bool:
         return False
 
 
-@contextmanager
-def started(arguments: Sequence[str]) -> Iterator[None]:
-    """Inside, the import of the command line's perf.data file is under way, if it has one."""
-    global _running
-    path = _file_of(arguments)
-    if path is None or not _is_perf_data(path):
-        yield
-        return
-    from lockline.cli.scratch import scratch
+class _Early:
+    """See started()."""
 
-    with ExitStack() as opened:
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._importing: Importing | None = None
+
+    def __enter__(self) -> None:
+        global _running
+        if self._path is None or not _is_perf_data(self._path):
+            return
+        from lockline.cli.scratch import scratch
+
+        self._scratch = scratch()
         try:
-            directory = opened.enter_context(scratch())
-            output = f"{directory}/import.lockline"
-            importing = Importing(["import", path, "-o", output, "-q"], output)
+            output = f"{self._scratch.__enter__()}/import.lockline"
         except LocklineError:
             # Whoever imports it later says what is wrong.
-            yield
             return
-        opened.enter_context(importing)
-        _running = path, importing
         try:
-            yield
-        finally:
-            _running = None
+            self._importing = Importing(["import", self._path, "-o", output, "-q"], output)
+        except LocklineError:
+            # Likewise.
+            self._scratch.__exit__()
+            return
+        _running = self._path, self._importing
+
+    def __exit__(self, *_: object) -> None:
+        global _running
+        _running = None
+        if self._importing is not None:
+            self._importing.__exit__()
+            self._scratch.__exit__()
+
+
+def started(arguments: "Sequence[str]") -> _Early:
+    """Inside, the import of the command line's perf.data file is under way, if it has one."""
+    return _Early(_file_of(arguments))
 
 
 def take(path: str) -> Importing | None:

@@ -9,16 +9,16 @@ longer than a small report.
 
 import os
 import sys
-from collections.abc import Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING
 
 from lockline import version
 from lockline.base.errors import LocklineError
 
+# Without typing: see c2c_start.py.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
 
 # Their options are the collector's; record has no others.
 _COLLECTORS = ("record", "watch")
@@ -41,8 +41,14 @@ _COMMANDS = (
 )
 
 
+def _command(name: str) -> "ModuleType":
+    from importlib import import_module
+
+    return import_module(f"lockline.cli.{name}")
+
+
 def make_parser(
-    wanted: Sequence[str] = _COMMANDS, examples: bool = True, described: bool = True
+    wanted: "Sequence[str]" = _COMMANDS, examples: bool = True, described: bool = True
 ) -> "argparse.ArgumentParser":
     """The parser of these commands; examples: with those at the end of each help; described: with what each does."""
     from lockline.cli.parser import Parser
@@ -53,7 +59,7 @@ def make_parser(
     parser.add_argument("--version", action="version", version=f"lockline {version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in wanted:
-        import_module(f"lockline.cli.{name}").add_parser(commands)
+        _command(name).add_parser(commands)
         if described:
             _describe(commands.choices[name], name, examples)
     for command in commands.choices.values():
@@ -81,7 +87,7 @@ def _describe(parser: "argparse.ArgumentParser", name: str, examples: bool) -> N
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
 
 
-def _help(wanted: Sequence[str]) -> tuple[str, int]:
+def _help(wanted: "Sequence[str]") -> tuple[str, int]:
     """`lockline help [WORD]`."""
     from lockline.cli import help as helps
 
@@ -92,7 +98,7 @@ def _help(wanted: Sequence[str]) -> tuple[str, int]:
     return _run([wanted[0], "--help"])
 
 
-def _run(arguments: Sequence[str]) -> tuple[str, int]:
+def _run(arguments: "Sequence[str]") -> tuple[str, int]:
     first = arguments[0] if arguments else ""
     if first == "help":
         return _help(arguments[1:])
@@ -134,14 +140,14 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
     return _run_parsed(first, arguments)
 
 
-def _run_parsed(first: str, arguments: Sequence[str]) -> tuple[str, int]:
+def _run_parsed(first: str, arguments: "Sequence[str]") -> tuple[str, int]:
     """A command with options."""
     if first == "c2c":
         from lockline.cli.c2c_options import plain
 
         known = plain(arguments)
         if known is not None:
-            return _on_page(lambda: import_module("lockline.cli.c2c").run(known), known)
+            return _on_page(lambda: _command("c2c").run(known), known)
     from lockline.cli.common import with_negative_times
 
     try:
@@ -162,7 +168,7 @@ def _run_parsed(first: str, arguments: Sequence[str]) -> tuple[str, int]:
         if stopped.code == 2:
             raise SystemExit(1) from None
         raise
-    run = import_module(f"lockline.cli.{parsed.command}").run
+    run = _command(parsed.command).run
     words = _working(parsed)
     if words is None or not sys.stderr.isatty():
         return _on_page(lambda: run(parsed), parsed)
@@ -208,7 +214,7 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one command; gives the exit code.  Output goes to stdout, all else to stderr."""
     try:
         text, code = _run(sys.argv[1:] if argv is None else argv)

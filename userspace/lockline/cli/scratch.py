@@ -2,8 +2,6 @@
 """A directory of our own for a moment.  The library's tempfile takes longer to load than a small report to make."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 from lockline.base.errors import LocklineError
 
@@ -29,14 +27,22 @@ def _make() -> str:
     raise LocklineError(f"no directory for temporary files: {why.strerror if why else 'all names are taken'}")
 
 
-@contextmanager
-def scratch() -> Iterator[str]:
-    """The path of a new directory, which goes with all its files at the end.  Raises LocklineError."""
-    path = _make()
-    try:
-        yield path
-    finally:
-        with suppress(OSError):
-            for name in os.listdir(path):  # noqa: PTH208
-                os.unlink(os.path.join(path, name))  # noqa: PTH108, PTH118
-            os.rmdir(path)  # noqa: PTH106
+class _Scratch:
+    """See scratch()."""
+
+    def __enter__(self) -> str:
+        self._path = _make()
+        return self._path
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            for name in os.listdir(self._path):  # noqa: PTH208
+                os.unlink(os.path.join(self._path, name))  # noqa: PTH108, PTH118
+            os.rmdir(self._path)  # noqa: PTH106
+        except OSError:
+            pass
+
+
+def scratch() -> _Scratch:
+    """The path of a new directory, which goes with all its files at the end.  Its begin raises LocklineError."""
+    return _Scratch()
