@@ -7,6 +7,7 @@
 #include "memory/memory_symbols.h"
 #include "memory/memory_write.h"
 #include "cli/message.h"
+#include "perfdata/perfdata_beside.h"
 #include "perfdata/perfdata_changes.h"
 #include "perfdata/perfdata_import.h"
 #include "perfdata/perfdata_meta.h"
@@ -18,8 +19,9 @@
 static int apply_change(void *context, const struct perfdata_record_view *record)
 {
 	struct perfdata_import *import = context;
-	int err = perfdata_apply_change(&import->tasks, record, import->reader.events.big);
+	int err = perfdata_beside_wait(import);
 
+	err = err ?: perfdata_apply_change(&import->tasks, record, import->reader.events.big);
 	if (err == -EBADMSG) {
 		memory_problem(&import->problems, record->place, "a record of a mapping or a task is damaged");
 		err = 0;
@@ -209,7 +211,7 @@ static void tell(const struct perfdata_import *import)
 int perfdata_import_read(struct perfdata_import *import)
 {
 	const char *path = import->options->input;
-	int err = perfdata_reader_open(&import->reader, path, &import->problems);
+	int ended, err = perfdata_reader_open(&import->reader, path, &import->problems);
 
 	if (err == -EISDIR && import->options->decoder != DECODER_NATIVE)
 		return perfdata_script(import, "it is a directory of `perf record --threads`");
@@ -221,6 +223,8 @@ int perfdata_import_read(struct perfdata_import *import)
 		return perfdata_script(import, "you chose --decoder perf");
 	err = perfdata_reader_run(&import->reader, take_record, import);
 	err = err ?: perfdata_order_finish(&import->order);
+	ended = perfdata_beside_end(import);
+	err = err ?: ended;
 	/* A file's header tells how long it is; of a pipe this is the only sign of its end. */
 	if (!err && import->reader.pipe && import->in_round && !import->reader.cut)
 		memory_problem(&import->problems, import->reader.input.offset,
@@ -241,7 +245,7 @@ int perfdata_import_open(struct perfdata_import *import, const struct options *o
 	*import = (struct perfdata_import){.options = options};
 	import->budget.limit = options->memory_bytes ?: DEFAULT_MEMORY;
 	import->first_ns = ~0ull;
-	import->order.samples_due = perfdata_sums_samples;
+	import->order.samples_due = perfdata_beside_samples;
 	import->order.change = apply_change;
 	import->order.context = import;
 	import->reader.input.fd = -1;

@@ -13,6 +13,8 @@
 #include "perfdata/perfdata_order.h"
 #include "perfdata/perfdata_reader.h"
 
+struct perfdata_beside;
+
 /* What the samples of a source come to, whoever decoded it. */
 struct perfdata_import {
 	const struct options *options;
@@ -22,6 +24,8 @@ struct perfdata_import {
 	struct memory_lines lines;
 	struct perfdata_order order;
 	struct perfdata_reader reader;
+	struct perfdata_beside *beside; /* the thread that sums samples; NULL: whoever reads them does */
+	bool alone;                     /* no such thread is to be started */
 	__u64 samples;
 	bool in_round; /* samples came after the last end of a round */
 	__u64 first_ns;

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Of many samples some are summed while the next ones are read: the recording is that of one thread."""
+
+import os
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from c2c import imported, user_patterns
+from c2c.description import Description
+from c2c.imported import COLLECTOR
+from c2c.test_import_against_truth import check
+
+# Times each access of a pattern: some 180,000 samples.
+REPEATS = 300
+PATIENCE_S = 60
+
+
+@pytest.fixture(scope="module")
+def many() -> Description:
+    """Of two processes; while they run another file is mapped in place of memory that both threads look at."""
+    few = user_patterns.user_sharing()
+    return replace(few, accesses=[*few.accesses] * REPEATS).changed(pipe=True)
+
+
+@pytest.fixture(scope="module")
+def data(many: Description, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Its file, as of a pipe."""
+    return many.write(tmp_path_factory.mktemp("many") / "perf.data").read_bytes()
+
+
+def test_many_samples_are_summed_by_a_second_thread(many: Description, data: bytes, tmp_path: Path) -> None:
+    output = tmp_path / "out.lockline"
+    until = time.monotonic() + PATIENCE_S
+    with subprocess.Popen([COLLECTOR, "import", "-", "-o", output, "-q"], stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(data[: len(data) * 3 // 4])
+        process.stdin.flush()
+        threads = Path(f"/proc/{process.pid}/task")
+        wanted = min(2, len(os.sched_getaffinity(0)))
+        while len(list(threads.iterdir())) < wanted:
+            assert time.monotonic() < until, "no second thread"
+            time.sleep(0.01)
+        process.stdin.write(data[len(data) * 3 // 4 :])
+        process.stdin.close()
+        assert process.wait() == 0
+    check(imported.read(output), many.truth())
+
+
+@pytest.mark.parametrize("cut", [0, 12_345])
+def test_the_recording_is_that_of_one_thread(data: bytes, tmp_path: Path, cut: int) -> None:
+    made = []
+    for cpus in ({min(os.sched_getaffinity(0))}, os.sched_getaffinity(0)):
+        output = tmp_path / f"{len(cpus)}.lockline"
+        done = subprocess.run(
+            [COLLECTOR, "import", "-", "-o", output],
+            input=data[: len(data) - cut],
+            capture_output=True,
+            check=True,
+            preexec_fn=lambda cpus=cpus: os.sched_setaffinity(0, cpus),
+        )
+        # What it says ends with the name of the recording.
+        made.append((output.read_bytes(), done.stderr.removesuffix(bytes(output) + b"\n")))
+    assert made[0] == made[1]
