@@ -3,7 +3,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from c2c.bench_patterns import even_recording
 from lockline.c2c.model import LineReport
 from lockline.c2c.report import open_c2c_report
+from lockline.c2c.tables import BATCH
 from lockline.cli import c2c_lines
 from lockline.recording.reader import Recording, open_recording
 
@@ -74,7 +75,7 @@ def test_what_a_failed_child_leaves_out_is_made(file: Path, tmp_path: Path, monk
     with open_recording(file) as recording:
         _, lines, make = open_c2c_report(recording, LINES)
 
-        def failing(source: Recording, numbers: Sequence[int]) -> Iterator[LineReport]:
+        def failing(source: Recording, numbers: Iterable[int]) -> Iterator[LineReport]:
             if os.getpid() != here:
                 os._exit(7)
             return make(source, numbers)
@@ -83,8 +84,34 @@ def test_what_a_failed_child_leaves_out_is_made(file: Path, tmp_path: Path, monk
         assert list(c2c_lines.make_lines(recording, lines, failing, False, tmp_path)) == whole
 
 
+def test_who_is_ready_takes_the_next_lines(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that is held up before its first line leaves all but those of one turn to its parent."""
+    whole, _ = made(file, tmp_path, 1, monkeypatch)
+    here, (gate, opener) = os.getpid(), os.pipe()
+    ours: list[int] = []
+
+    with open_recording(file) as recording:
+        _, lines, make = open_c2c_report(recording, LINES)
+
+        def held(source: Recording, numbers: Iterable[int]) -> Iterator[LineReport]:
+            if os.getpid() != here:
+                os.read(gate, 1)
+                yield from make(source, numbers)
+                return
+            for report in make(source, numbers):
+                ours.append(len(ours))
+                yield report
+            os.write(opener, b".")
+
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+        assert list(c2c_lines.make_lines(recording, lines, held, False, tmp_path)) == whole
+    os.close(gate)
+    os.close(opener)
+    assert len(ours) >= LINES - BATCH
+
+
 def test_an_error_reaches_the_caller(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(source: Recording, numbers: Sequence[int]) -> Iterator[LineReport]:
+    def wrong(source: Recording, numbers: Iterable[int]) -> Iterator[LineReport]:
         raise ValueError("wrong")
 
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})

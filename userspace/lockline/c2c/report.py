@@ -2,7 +2,8 @@
 """From the memory accesses of a recording to a report: join, members, verdict and advice for each line."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import tee
 
 from lockline.base.values import replace
 from lockline.c2c.advice import advise
@@ -50,8 +51,8 @@ from lockline.recording.reader import MetaValue, Recording
 # Inferring a type from the code is tried for the first lines alone; those after it are of little cost.
 INFERRED_LINES = 100
 
-# From an open recording, and the numbers of lines in a report.
-MakeLines = Callable[[Recording, Sequence[int]], Iterator[LineReport]]
+# From an open recording, and the numbers of lines in a report, which are taken when their turn comes.
+MakeLines = Callable[[Recording, Iterable[int]], Iterator[LineReport]]
 
 
 def make_c2c_report(
@@ -114,10 +115,11 @@ def open_c2c_report(
     users = [line for line in wanted[:INFERRED_LINES] if line.row.space == "user"] if read_program is not None else []
     programs = _programs(list(read_names(recording, users)), read_program)
 
-    def make(source: Recording, numbers: Sequence[int]) -> Iterator[LineReport]:
-        chosen = [wanted[number] for number in numbers]
-        buddies = find_buddies(source, chosen, tables.sums)
-        for number, line in zip(numbers, read_lines(source, chosen), strict=True):
+    buddies = find_buddies(recording, wanted, tables.sums)
+
+    def make(source: Recording, numbers: Iterable[int]) -> Iterator[LineReport]:
+        numbers, chosen = tee(numbers)
+        for number, line in zip(numbers, read_lines(source, (wanted[one] for one in chosen)), strict=True):
             types = programs.get(program_of(line), NO_TYPES) if line.space == "user" else kernel
             buddy = buddies.get(place_of(line))
             yield _line_report(line, types, locks, head.coverage, buddy, head.machine.cpus, number)

@@ -38,7 +38,7 @@ _MEMORY_EVENTS = ("mem-", "mem_", "ldlat", "ibs_op", "spe", "memory", "load", "s
 # What is asked of the other half of a pair: to sum all of its figures takes as long as to read a line.
 _OF_BUDDIES = ("records", "loads", "stores", "local_hitm", "remote_hitm", "local_peer", "remote_peer")
 # Lines whose accesses are read in one query.
-_BATCH = 8
+BATCH = 8
 _PROBLEM_CHARACTERS = 400
 # Where fewer than one in so many is wanted they are looked up one by one.
 _SPARSE = 8
@@ -270,9 +270,10 @@ def find_buddies(
     return buddies
 
 
-def _batches(values: Sequence[LineSum]) -> Iterator[Sequence[LineSum]]:
-    for begin in range(0, len(values), _BATCH):
-        yield values[begin : begin + _BATCH]
+def _batches(values: Iterable[LineSum]) -> Iterator[Sequence[LineSum]]:
+    rest = iter(values)
+    while batch := tuple(islice(rest, BATCH)):
+        yield batch
 
 
 def _is_number(text: str) -> bool:
@@ -285,8 +286,11 @@ def _indexes(recording: Recording) -> dict[int, int]:
     return {int(line): int(index) for line, _, index in pairs if _is_number(line) and _is_number(index)}
 
 
-def read_lines(recording: Recording, wanted: Sequence[LineSum]) -> Iterator[Line]:
-    """These lines with their accesses, in the same order.  Raises RecordingError if the recording is damaged."""
+def read_lines(recording: Recording, wanted: Iterable[LineSum]) -> Iterator[Line]:
+    """These lines with their accesses, in the same order; wanted: taken a batch at a time, when its turn comes.
+
+    Raises RecordingError if the recording is damaged.
+    """
     nobody = memory.nobodys_threads(recording)
     indexes = _indexes(recording)
     shares = read_shares(str(recording.meta().get(C2C_SHARES, "")))

@@ -1,30 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The lines of a long report as JSON, made by two processes.
 
-A line's rules and its JSON take up to a millisecond.  Python's threads would share one CPU, so that a child makes
-every other group of lines.
+A line's rules and its JSON take up to a millisecond.  Python's threads would share one CPU, so that a child makes a
+part of the lines.  Whoever is ready takes the next ones: two CPUs are seldom equally fast.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import tee
 
 from lockline.c2c.model import LineReport
 from lockline.c2c.report import MakeLines
+from lockline.c2c.tables import BATCH
 from lockline.recording.reader import Recording, open_recording
 from lockline.render.documents import lines as document
 
-# Lines that one process makes before it is the other one's turn.
-GROUP = 8
 # A child costs a tenth of a report's CPU time: pages of memory are copied, and codes and names are read once more.
 # Of fewer lines the report is ready no earlier with it.
 MANY = 100
+# Of the number of a turn, in the file of turns.
+_BYTES = 4
 
 
-def _is_childs(number: int) -> bool:
-    return bool(number // GROUP % 2)
+def _turns(count: int) -> int:
+    """A file of the turns that so many lines take.  Processes that share it share the place of its next turn."""
+    turns = os.memfd_create("turns", os.MFD_CLOEXEC)
+    os.pwrite(turns, b"".join(number.to_bytes(_BYTES, "little") for number in range(0, count, BATCH)), 0)
+    return turns
 
 
-def _child(path: str, made_here: bool, file: str, make: MakeLines, numbers: Sequence[int], addresses: bool) -> int:
+def _taken(turns: int, count: int) -> Iterator[int]:
+    """The lines of turns that no other process has taken."""
+    while word := os.read(turns, _BYTES):
+        first = int.from_bytes(word, "little")
+        yield from range(first, min(count, first + BATCH))
+
+
+def _child(path: str, made_here: bool, file: str, make: MakeLines, numbers: Iterable[int], addresses: bool) -> int:
     """Starts the child, which writes its lines to the file; gives its process."""
     child = os.fork()
     if child:
@@ -32,41 +44,45 @@ def _child(path: str, made_here: bool, file: str, make: MakeLines, numbers: Sequ
     code = 1
     try:
         # The connection is the parent's, and no good here.
-        with open_recording(path, made_here) as recording, open(file, "w", encoding="utf-8") as out:
-            for text in _numbered(make(recording, numbers), numbers, addresses):
-                out.write(text + "\n")
+        with open_recording(path, made_here) as recording, open(file, "wb") as out:
+            for _, text in _numbered(recording, make, numbers, addresses):
+                out.write(text.encode("ascii") + b"\n")
         code = 0
     finally:
         # Whatever went wrong: the parent makes the lines then, and meets it.
         os._exit(code)
 
 
-def _numbered(reports: Iterator[LineReport], numbers: Sequence[int], addresses: bool) -> Iterator[str]:
-    return document.entries_of(zip((number + 1 for number in numbers), reports, strict=True), addresses)
+def _numbered(
+    recording: Recording, make: MakeLines, numbers: Iterable[int], addresses: bool
+) -> Iterator[tuple[int, str]]:
+    """The JSON of each of these lines, with its number."""
+    numbers, ranks, asked = tee(numbers, 3)
+    reports: Iterator[LineReport] = make(recording, asked)
+    texts = document.entries_of(zip((number + 1 for number in ranks), reports, strict=True), addresses)
+    yield from zip(numbers, texts, strict=True)
 
 
 def make_lines(recording: Recording, count: int, make: MakeLines, addresses: bool, directory: str) -> Iterator[str]:
     """The JSON of the report's lines, best first.  directory: for files; the recording does not change meanwhile."""
     if count < MANY or len(os.sched_getaffinity(0)) < 2:
-        yield from _numbered(make(recording, range(count)), range(count), addresses)
+        yield from (text for _, text in _numbered(recording, make, range(count), addresses))
         return
-    ours = [number for number in range(count) if not _is_childs(number)]
-    theirs = [number for number in range(count) if _is_childs(number)]
     file = f"{directory}/lines"
     document.prepare_pieces()
-    child = _child(recording.path, recording.made_here, file, make, theirs, addresses)
+    turns = _turns(count)
     try:
-        own = list(_numbered(make(recording, ours), ours, addresses))
+        child = _child(recording.path, recording.made_here, file, make, _taken(turns, count), addresses)
+        try:
+            own = dict(_numbered(recording, make, _taken(turns, count), addresses))
+        finally:
+            # If it failed, the child has no more to do either.
+            os.ftruncate(turns, 0)
+            _, status = os.waitpid(child, 0)
     finally:
-        _, status = os.waitpid(child, 0)
+        os.close(turns)
     if status:
-        others: Iterator[str] = _numbered(make(recording, theirs), theirs, addresses)
-        yield from _merged(count, iter(own), others)
-        return
-    with open(file, encoding="utf-8") as made:
-        yield from _merged(count, iter(own), (line.rstrip("\n") for line in made))
-
-
-def _merged(count: int, ours: Iterator[str], theirs: Iterator[str]) -> Iterator[str]:
-    for number in range(count):
-        yield next(theirs if _is_childs(number) else ours)
+        own |= _numbered(recording, make, [number for number in range(count) if number not in own], addresses)
+    with open(os.devnull if status else file, "rb", buffering=1 << 18) as theirs:
+        for number in range(count):
+            yield own[number] if number in own else next(theirs).rstrip(b"\n").decode("ascii")
