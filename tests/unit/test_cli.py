@@ -110,6 +110,32 @@ def test_a_launcher_alone_says_so(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
+# Of a machine, for every Python on it.
+CUSTOM = """
+import os, sys
+
+class Kept:
+    def __del__(self, write=os.write):
+        write(2, b"taken apart")
+
+sys.kept = Kept()
+"""
+REGISTERS = """
+import atexit
+atexit.register(print, "registered")
+"""
+
+
+@pytest.mark.parametrize("registers", [False, True])
+def test_only_what_is_registered_for_the_end_is_done_at_it(installed: Path, tmp_path: Path, registers: bool) -> None:
+    (tmp_path / "sitecustomize.py").write_text(CUSTOM + REGISTERS * registers)
+    done = run(installed / "bin" / "lockline", "help", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0
+    assert done.stdout
+    assert done.stdout.endswith("registered\n") == registers
+    assert done.stderr == ("taken apart" if registers else "")
+
+
 def test_version_is_that_of_the_build() -> None:
     assert lockline.version() == (TOP / "VERSION").read_text().strip()
 
