@@ -298,12 +298,12 @@ static __noinline int write_futex_event(void *ctx, struct futex_state *state, st
 }
 
 /* One in tokens, for a row that has so many; not atomic: what a preempted program takes twice is one sample more. */
-static __always_inline bool takes_token(__u32 *tokens, __u16 *samples)
+static __always_inline bool takes_token(__u32 *tokens, __u16 *samples, __u16 few)
 {
-	if (*tokens <= (*samples < FUTEX_FEW_SAMPLES ? 0 : FUTEX_RESERVED))
+	if (*tokens <= (*samples < few ? 0 : FUTEX_RESERVED))
 		return false;
 	--*tokens;
-	*samples += *samples < FUTEX_FEW_SAMPLES;
+	*samples += *samples < few;
 	return true;
 }
 
@@ -367,7 +367,7 @@ static __always_inline __u64 sampled_weights(struct futex_state *state, struct f
 	__sync_fetch_and_add(&row->span_begun_ns, wait_ns);
 	if (!futex_wait_due(row))
 		return 0;
-	if (!takes_token(&state->wait_tokens, &row->wait_samples)) {
+	if (!takes_token(&state->wait_tokens, &row->wait_samples, FUTEX_FEW_SAMPLES)) {
 		futex_wait_missed(state, row, bpf_get_prandom_u32());
 		return 0;
 	}
@@ -446,7 +446,7 @@ static __noinline int end_futex_wake(void *ctx, struct futex_state *state, struc
 	}
 	add_to_set(row->waker_set, tid);
 	__sync_fetch_and_add(&row->tasks_woken, result);
-	if (takes_token(&state->wake_tokens, &row->wake_samples))
+	if (takes_token(&state->wake_tokens, &row->wake_samples, FUTEX_FEW_WAKES))
 		write_futex_event(ctx, state, slot, 0, pack_weights(result, 0));
 	return 0;
 }

@@ -218,6 +218,7 @@ struct futex_state {
 #define FUTEX_TOKENS      16
 #define FUTEX_RESERVED    8
 #define FUTEX_FEW_SAMPLES 8
+#define FUTEX_FEW_WAKES   4 /* likewise of wakes, of which there are fewer kinds */
 /* Events of goroutines, whose stacks come by frame pointers and cost little. */
 #define FUTEX_GO_TOKENS 64
 

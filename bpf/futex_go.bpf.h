@@ -238,12 +238,14 @@ static __always_inline __u64 go_site_weights(struct futex_state *state, struct f
 	struct go_site *site = go_site_of(go_site_key(slot, stack), now);
 
 	if (!site)
-		return takes_token(&state->go_tokens, &row->wait_samples) ? pack_weights(1, slot->begin_ns) : 0;
+		return takes_token(&state->go_tokens, &row->wait_samples, FUTEX_FEW_SAMPLES)
+			       ? pack_weights(1, slot->begin_ns)
+			       : 0;
 	__sync_fetch_and_add(&site->count, 1);
 	__sync_fetch_and_add(&site->ns, slot->begin_ns);
 	if (now < site->next_ns)
 		return 0;
-	if (!takes_token(&state->go_tokens, &row->wait_samples)) {
+	if (!takes_token(&state->go_tokens, &row->wait_samples, FUTEX_FEW_SAMPLES)) {
 		site->next_ns = now;
 		return 0;
 	}

@@ -15,26 +15,81 @@
 #define SECONDS  30
 
 /* So many CPUs, of which the first have so many waits, and wakes, between two readings; new: futexes are. */
-static __u64 samples(__u32 cpus, __u32 busy, __u32 waits, bool new, int from_second)
+struct machine {
+	__u32 cpus, busy, waits;
+	bool new;
+	__u32 asked;    /* samples a second; 0: by their cost */
+	__u64 stack_ns; /* CPU time that one takes; 0: more than there is for any */
+	__u32 waiting;  /* of 1,000 that there is room for */
+};
+
+static __u32 taken_of(__u32 tokens, const struct machine *of)
 {
-	struct futex_sampling sampling = {};
+	if (!of->new)
+		tokens = tokens > FUTEX_RESERVED ? tokens - FUTEX_RESERVED : 0;
+	return tokens < of->waits ? tokens : of->waits;
+}
+
+static __u64 samples_of(const struct machine *of, int from_second)
+{
+	struct futex_sampling sampling = {.a_second = of->asked};
+	struct futex_unwound unwound = {.waiting = of->waiting, .most_waiting = 1000};
 	__u64 now_ns = 1, taken = 0, all = 0;
 
 	for (__u64 read = 0; read < SECONDS * A_SECOND; read++) {
-		futex_sampling_read(&sampling, cpus, now_ns, taken);
+		unwound.cpu_ns += taken * (of->stack_ns ?: 1000000);
+		futex_sampling_read(&sampling, of->cpus, now_ns, taken, &unwound);
 		now_ns += READ_NS;
 		taken = 0;
-		for (__u32 cpu = 0; cpu < busy && cpu < cpus; cpu++) {
-			__u32 tokens = futex_sampling_tokens(&sampling, cpu);
-
-			if (!new)
-				tokens = tokens > FUTEX_RESERVED ? tokens - FUTEX_RESERVED : 0;
-			taken += 2 * (tokens < waits ? tokens : waits);
+		for (__u32 cpu = 0; cpu < of->busy && cpu < of->cpus; cpu++) {
+			taken += taken_of(futex_sampling_waits(&sampling, cpu), of);
+			taken += taken_of(futex_sampling_wakes(&sampling, cpu), of);
 		}
 		if (read >= from_second * A_SECOND)
 			all += taken;
 	}
 	return all;
+}
+
+static __u64 samples(__u32 cpus, __u32 busy, __u32 waits, bool new, int from_second)
+{
+	const struct machine of = {.cpus = cpus, .busy = busy, .waits = waits, .new = new};
+
+	return samples_of(&of, from_second);
+}
+
+/* The dearer a stack, the fewer there are: between two bounds they take 15 ms of a second or so. */
+static void test_cost(void)
+{
+	static const struct {
+		__u64 stack_ns;
+		__u32 asked, waiting, least, most;
+	} cases[] = {
+		{1000, 0, 0, 320, 440},      /* no more than this, however little they cost */
+		{30000, 0, 0, 230, 330},     /* 300 of 50 us */
+		{100000, 0, 0, 70, 130},     /* 100 of 120 us */
+		{5000000, 0, 0, 40, 80},     /* no fewer than this */
+		{5000000, 300, 0, 200, 400}, /* a number that was asked for, whatever it costs */
+		{1000, 30, 0, 15, 45},       {20000, 300, 900, 0, 20}, /* there is hardly any room for them */
+		{20000, 300, 600, 60, 220},                            /* there is less and less */
+	};
+
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		const struct machine of = {
+			.cpus = 8,
+			.busy = 8,
+			.waits = 1000,
+			.asked = cases[i].asked,
+			.stack_ns = cases[i].stack_ns,
+			.waiting = cases[i].waiting,
+		};
+		const __u64 got = samples_of(&of, 10) / (SECONDS - 10);
+
+		CHECK(got >= cases[i].least && got <= cases[i].most,
+		      "%llu ns a stack, asked %u, %u wait: %llu a second, wanted %u to %u",
+		      (unsigned long long)cases[i].stack_ns, cases[i].asked, cases[i].waiting, (unsigned long long)got,
+		      cases[i].least, cases[i].most);
+	}
 }
 
 static void test_rate(void)
@@ -69,13 +124,15 @@ static void test_little_is_taken_whole(void)
 
 static void test_first_second(void)
 {
+	const struct futex_unwound unwound = {};
 	struct futex_sampling sampling = {};
 	__u64 taken = 0;
 
-	futex_sampling_read(&sampling, 2, 1, 0);
+	futex_sampling_read(&sampling, 2, 1, 0, &unwound);
 	for (__u32 cpu = 0; cpu < 2; cpu++)
-		taken += 2 * (futex_sampling_tokens(&sampling, cpu) - FUTEX_RESERVED);
-	CHECK(taken >= 30, "at first all that the ring has room for: %llu", (unsigned long long)taken);
+		taken += futex_sampling_waits(&sampling, cpu) + futex_sampling_wakes(&sampling, cpu) -
+			 2 * FUTEX_RESERVED;
+	CHECK(taken >= 24, "at first all that the ring has room for: %llu", (unsigned long long)taken);
 }
 
 #define PLACES 3
@@ -163,7 +220,7 @@ static void test_sites(void)
 }
 
 static const struct test tests[] = {
-	TEST(test_rate),         TEST(test_few_busy), TEST(test_little_is_taken_whole),
+	TEST(test_rate),         TEST(test_few_busy), TEST(test_cost),  TEST(test_little_is_taken_whole),
 	TEST(test_first_second), TEST(test_places),   TEST(test_sites),
 };
 

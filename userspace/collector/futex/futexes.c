@@ -309,8 +309,22 @@ void futexes_put_aside(struct futexes *futexes)
 	}
 }
 
+static struct futex_unwound unwound(const struct futexes *futexes)
+{
+	struct naming_pace pace = {};
+
+	if (futexes->stacks.naming)
+		naming_queue_pace(futexes->stacks.naming, &pace);
+	return (struct futex_unwound){
+		.cpu_ns = pace.cpu_ns,
+		.waiting = pace.waiting,
+		.most_waiting = pace.most_waiting,
+	};
+}
+
 int futexes_drain(struct futexes *futexes)
 {
+	struct futex_unwound stacks;
 	__u64 taken = 0;
 	int err = 0;
 
@@ -326,13 +340,13 @@ int futexes_drain(struct futexes *futexes)
 		}
 		futexes->read[cpu] = pass.position;
 	}
-	futex_sampling_read(&futexes->sampling, futexes->cpus, now_ns(), taken);
+	stacks = unwound(futexes);
+	futex_sampling_read(&futexes->sampling, futexes->cpus, now_ns(), taken, &stacks);
 	for (__u32 cpu = 0; cpu < futexes->cpus; cpu++) {
 		struct futex_state *state = state_of(futexes, cpu);
-		__u32 tokens = futex_sampling_tokens(&futexes->sampling, cpu);
 
-		__atomic_store_n(&state->wait_tokens, tokens, __ATOMIC_RELAXED);
-		__atomic_store_n(&state->wake_tokens, tokens, __ATOMIC_RELAXED);
+		__atomic_store_n(&state->wait_tokens, futex_sampling_waits(&futexes->sampling, cpu), __ATOMIC_RELAXED);
+		__atomic_store_n(&state->wake_tokens, futex_sampling_wakes(&futexes->sampling, cpu), __ATOMIC_RELAXED);
 		if (futexes->goroutine_slots)
 			__atomic_store_n(&state->go_tokens, FUTEX_GO_TOKENS, __ATOMIC_RELAXED);
 	}

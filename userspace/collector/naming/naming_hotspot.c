@@ -14,12 +14,19 @@
 #define KEPT_NS 10000000000ull
 /* The code cache grows, and a JVM that has just begun has none. */
 #define HEAPS_NS 1000000000ull
-#define CODES    512
+#define CODES    2048
+#define METHODS  512
 
 struct known_code {
 	__u64 pc; /* 0: free */
 	__u64 at_ns;
 	struct hotspot_code code;
+};
+
+/* A method of interpreted frames, which each of them would look at again. */
+struct known_method {
+	__u64 address; /* 0: free */
+	__u64 at_ns;
 };
 
 struct jvm {
@@ -29,6 +36,7 @@ struct jvm {
 	struct hotspot_layout layout;
 	struct hotspot_heaps heaps;
 	struct known_code codes[CODES];
+	struct known_method methods[METHODS];
 	struct hotspot_known known;
 };
 
@@ -124,14 +132,25 @@ static void add_frame(struct naming_frames *frames, __u32 most, __u64 address, b
 	frames->pc[frames->count++] = address;
 }
 
-/* The method of an interpreted frame lies behind its last stack pointer; one word further where arm64 has another. */
-static int interpreted_method(const struct jvm *jvm, const struct unwind_stack *stack, __u64 frame, __u64 *out)
+static bool is_method(struct jvm *jvm, __u64 address)
 {
+	struct known_method *known = &jvm->methods[(address >> 3 ^ address >> 12) % METHODS];
 	char name[NAMING_NAME];
 
+	if (known->address == address && now_ns() - known->at_ns < KEPT_NS)
+		return true;
+	if (hotspot_method_name(&jvm->layout, &memory, address, name, sizeof(name)))
+		return false;
+	*known = (struct known_method){address, now_ns()};
+	return true;
+}
+
+/* The method of an interpreted frame lies behind its last stack pointer; one word further where arm64 has another. */
+static int interpreted_method(struct jvm *jvm, const struct unwind_stack *stack, __u64 frame, __u64 *out)
+{
 	for (int i = 1; i <= 2; i++)
 		if (!unwind_word(stack, frame + (jvm->layout.last_sp - i) * (__s64)sizeof(*out), out) &&
-		    !hotspot_method_name(&jvm->layout, &memory, *out, name, sizeof(name)))
+		    is_method(jvm, *out))
 			return 0;
 	return -ENOENT;
 }
@@ -160,7 +179,7 @@ static int step_compiled(__u32 bytes, struct unwind_state *state, const struct u
 	return err ?: unwind_to(state, pc, end, caller);
 }
 
-static int step(const struct jvm *jvm, const struct hotspot_code *code, struct unwind_state *state,
+static int step(struct jvm *jvm, const struct hotspot_code *code, struct unwind_state *state,
 		const struct unwind_stack *stack, struct naming_frames *frames, __u32 most)
 {
 	__u64 frame, method = 0;

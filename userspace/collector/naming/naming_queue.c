@@ -20,7 +20,9 @@
 /* At monitors; those that find no room are left out. */
 #define MOST_LOOKS 32u
 #define STEP_NS    10000000ull
-#define GIVE_UP_NS 2000000000ull
+/* Of CPU time that counts for one stack. */
+#define MOST_STACK_NS 2000000ull
+#define GIVE_UP_NS    2000000000ull
 
 struct waiting {
 	struct naming_wish wish;
@@ -54,6 +56,7 @@ struct naming_queue {
 	bool settled;    /* nothing more is looked for */
 	bool end;
 	struct naming_queue_counts counts;
+	struct naming_pace pace; /* without those that wait */
 };
 
 static bool is_unnamed(const struct named *named)
@@ -120,13 +123,16 @@ static struct naming_sample *sample_at(struct naming_queue *queue, __u32 number)
 static void find_frames(struct naming_queue *queue)
 {
 	struct naming_sample *sample = sample_at(queue, queue->samples_done);
-	__u64 frames[NAMING_FRAMES];
+	__u64 frames[NAMING_FRAMES], cpu_ns = 0;
 	int count = 0;
 
 	/* Its place is the thread's while it waits. */
 	pthread_mutex_unlock(&queue->lock);
-	if (queue->unwind)
+	if (queue->unwind) {
+		cpu_ns = user_unwind_cpu_ns(queue->unwind);
 		count = user_unwind(queue->unwind, &sample->stack, frames);
+		cpu_ns = user_unwind_cpu_ns(queue->unwind) - cpu_ns;
+	}
 	if (count > 1) {
 		memcpy(sample->frames, frames, count * sizeof(*frames));
 		sample->count = count;
@@ -134,6 +140,8 @@ static void find_frames(struct naming_queue *queue)
 	pthread_mutex_lock(&queue->lock);
 	queue->samples_done++;
 	queue->samples_waiting--;
+	/* One that takes longer read what all others need: a program's tables. */
+	queue->pace.cpu_ns += cpu_ns < MOST_STACK_NS ? cpu_ns : MOST_STACK_NS;
 }
 
 static void find_waiters(struct naming_queue *queue)
@@ -378,6 +386,15 @@ void naming_queue_counts(struct naming_queue *queue, struct naming_queue_counts 
 {
 	pthread_mutex_lock(&queue->lock);
 	*out = queue->counts;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+void naming_queue_pace(struct naming_queue *queue, struct naming_pace *out)
+{
+	pthread_mutex_lock(&queue->lock);
+	*out = queue->pace;
+	out->waiting = queue->samples_done + queue->samples_waiting;
+	out->most_waiting = MOST_SAMPLES;
 	pthread_mutex_unlock(&queue->lock);
 }
 

@@ -59,6 +59,12 @@ struct naming_queue_counts {
 	__u64 not_unwound; /* samples that found the queue full, or that the recording's end left over */
 };
 
+/* Of samples' stacks: what the thread and its helper took for those that are done, and how many wait. */
+struct naming_pace {
+	__u64 cpu_ns;
+	__u32 waiting, most_waiting;
+};
+
 int naming_queue_open(struct naming_queue **out, unsigned int max_processes);
 void naming_queue_close(struct naming_queue *queue);
 
@@ -74,5 +80,6 @@ int naming_queue_take(struct naming_queue *queue, const struct naming_taker *tak
  */
 int naming_queue_settle(struct naming_queue *queue, __u64 most_ns, const struct naming_taker *taker);
 void naming_queue_counts(struct naming_queue *queue, struct naming_queue_counts *out);
+void naming_queue_pace(struct naming_queue *queue, struct naming_pace *out);
 
 #endif /* LOCKLINE_NAMING_QUEUE_H */

@@ -426,8 +426,7 @@ __u64 user_unwind_look_due(const struct user_unwind *users)
 	return !process ? 0 : process->look_ns ?: 1;
 }
 
-/* Of this thread and of the helper, which alternate. */
-static __u64 cpu_ns(const struct user_unwind *users)
+__u64 user_unwind_cpu_ns(const struct user_unwind *users)
 {
 	struct naming_counts counts;
 	struct timespec own = {};
@@ -440,7 +439,7 @@ static __u64 cpu_ns(const struct user_unwind *users)
 bool user_unwind_look(struct user_unwind *users, struct monitor_look *out)
 {
 	struct process *process = due(users);
-	const __u64 begin = cpu_ns(users);
+	const __u64 begin = user_unwind_cpu_ns(users);
 	__u64 libjvm, cost;
 	int err;
 
@@ -452,7 +451,7 @@ bool user_unwind_look(struct user_unwind *users, struct monitor_look *out)
 		      : naming_client_monitors(users->client, libjvm, process->tgid, &process->jvm, process->cursor,
 					       &out->monitors);
 	/* The first one reads the tables. */
-	cost = process->look_ns ? cpu_ns(users) - begin : 0;
+	cost = process->look_ns ? user_unwind_cpu_ns(users) - begin : 0;
 	process->cursor = err ? 0 : out->monitors.cursor;
 	process->look_after_ns = !err && out->monitors.count ? LOOK_NS : 2 * process->look_after_ns;
 	if (process->look_after_ns < LOOK_NS)

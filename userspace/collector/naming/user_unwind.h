@@ -27,6 +27,8 @@ struct user_unwind *user_unwind_open(struct naming_client *client);
 void user_unwind_close(struct user_unwind *users);
 /* How many frames were found, leaf first, NAMING_FRAMES at most; 0 if the leaf's code does not tell its caller. */
 int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames);
+/* CPU time of this thread and of the helper, which alternate: what a call takes is the difference. */
+__u64 user_unwind_cpu_ns(const struct user_unwind *users);
 
 /*
  * The name of a frame of a JVM's code, or of one of its methods, which is read when its stack is unwound: the process
