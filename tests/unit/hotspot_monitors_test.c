@@ -6,7 +6,7 @@
 #include "hotspot_image.h"
 #include "tap.h"
 
-#define THREADS 70
+#define THREADS 518
 #define ROUNDS  3000
 /* Places in the JVM's structures. */
 #define THREAD_BYTES 256
@@ -227,9 +227,24 @@ static void check_waiters(enum version version)
 	CHECK_TEXT(found.list[0].owner_name, "clerk\xc3\xa9");
 	CHECK(found.waiter[1].monitor == 1 && found.waiter[1].tid == 1002, "%u", found.waiter[1].tid);
 	/* The threads that are left, then the first ones again. */
-	CHECK(!look(found.cursor) && found.list[0].waiting == 3 && found.waiter[0].tid == 1069, "%u",
+	CHECK(!look(found.cursor) && found.list[0].waiting == 3 && found.waiter[0].tid == 1000 + THREADS - 1, "%u",
 	      found.list[0].waiting);
-	CHECK(found.cursor == 58, "%u", found.cursor);
+	CHECK(found.cursor == 506, "%u", found.cursor);
+}
+
+/* All that wait are counted; who they are is told of the first ones, and of the others the next time. */
+static void many_waiters(void)
+{
+	put_jvm(WITH_IDS);
+	CHECK(!open_jvm(), "the tables");
+	for (int i = 100; i < 200; i++)
+		waits(i, monitors[0]);
+	CHECK(!look(0) && found.list[0].waiting == 100 && found.waiters == HOTSPOT_WAITERS, "%u, %u",
+	      found.list[0].waiting, found.waiters);
+	CHECK(found.waiter[0].tid == 1100 && found.cursor == 100 + HOTSPOT_WAITERS, "%u, %u", found.waiter[0].tid,
+	      found.cursor);
+	CHECK(!look(found.cursor) && found.list[0].waiting == 94 && found.waiter[0].tid == 1164, "%u, %u",
+	      found.list[0].waiting, found.waiter[0].tid);
 }
 
 static void owners_by_their_thread(void)
@@ -290,7 +305,7 @@ static void any_bytes(void)
 			    rand_r(&seed) % 3 ? BASE + rand_r(&seed) % used : (__u64)rand_r(&seed) << 33);
 		if (open_jvm() || look(rand_r(&seed)))
 			continue;
-		CHECK(found.count <= HOTSPOT_MONITORS && found.waiters <= HOTSPOT_LOOKED, "%u", found.waiters);
+		CHECK(found.count <= HOTSPOT_MONITORS && found.waiters <= HOTSPOT_WAITERS, "%u", found.waiters);
 		for (__u32 j = 0; j < found.count; j++)
 			CHECK(memchr(found.list[j].class, 0, HOTSPOT_CLASS) &&
 				      memchr(found.list[j].owner_name, 0, HOTSPOT_THREAD),
@@ -302,11 +317,8 @@ static void any_bytes(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(owners_by_their_thread),
-		TEST(owners_by_their_number),
-		TEST(more_monitors_than_are_told),
-		TEST(lists_that_lie),
-		TEST(any_bytes),
+		TEST(owners_by_their_thread),      TEST(owners_by_their_number), TEST(many_waiters),
+		TEST(more_monitors_than_are_told), TEST(lists_that_lie),         TEST(any_bytes),
 	};
 
 	return RUN_TESTS(tests);

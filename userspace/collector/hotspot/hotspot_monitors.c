@@ -87,7 +87,7 @@ static __u32 place_of(__u64 thread)
 /* Their ids, 0 where they are not known. */
 static void thread_ids(struct look *look, const __u64 *threads, __u32 count, __u32 *out)
 {
-	__u64 unknown[HOTSPOT_LOOKED], native[HOTSPOT_LOOKED], tids[HOTSPOT_LOOKED];
+	__u64 unknown[HOTSPOT_WAITERS], native[HOTSPOT_WAITERS], tids[HOTSPOT_WAITERS];
 	struct hotspot_known *known = look->known;
 	__u32 missing = 0;
 
@@ -252,8 +252,8 @@ static void read_monitor(struct look *look, struct hotspot_monitor *monitor)
 	name_owner(look, thread, owned.owner, monitor->owner_name, sizeof(monitor->owner_name));
 }
 
-/* False: the look tells of no more monitors. */
-static bool add_waiter(struct hotspot_monitors *out, __u64 monitor)
+/* The monitor's place in the list; HOTSPOT_MONITORS: the look tells of no more. */
+static __u32 add_waiting(struct hotspot_monitors *out, __u64 monitor)
 {
 	__u32 place = 0;
 
@@ -261,25 +261,35 @@ static bool add_waiter(struct hotspot_monitors *out, __u64 monitor)
 		place++;
 	if (place == HOTSPOT_MONITORS) {
 		out->untold++;
-		return false;
+		return place;
 	}
 	if (place == out->count)
 		out->list[out->count++] = (struct hotspot_monitor){.address = monitor};
 	out->list[place].waiting++;
-	out->waiter[out->waiters++].monitor = place;
-	return true;
+	return place;
 }
 
+/* The threads that wait, and where the next look begins: at the first of them that was not told. */
 static int read_waiters(struct look *look, __u32 cursor, struct hotspot_monitors *out)
 {
-	__u64 threads[HOTSPOT_LOOKED], pending[HOTSPOT_LOOKED], waiters[HOTSPOT_LOOKED];
-	__u32 tids[HOTSPOT_LOOKED];
+	__u64 threads[HOTSPOT_LOOKED], pending[HOTSPOT_LOOKED], waiters[HOTSPOT_WAITERS];
+	__u32 tids[HOTSPOT_WAITERS], next = out->looked_at;
 	int err = threads_at(look, cursor, out->looked_at, threads);
 
 	err = err ?: members(look, threads, out->looked_at, look->layout->fields[THREAD_PENDING], pending);
-	for (__u32 i = 0; !err && i < out->looked_at; i++)
-		if (pending[i] && add_waiter(out, pending[i]))
-			waiters[out->waiters - 1] = threads[i];
+	for (__u32 i = 0; !err && i < out->looked_at; i++) {
+		const __u32 place = pending[i] ? add_waiting(out, pending[i]) : HOTSPOT_MONITORS;
+
+		if (place == HOTSPOT_MONITORS)
+			continue;
+		if (out->waiters == HOTSPOT_WAITERS) {
+			next = i < next ? i : next;
+			continue;
+		}
+		waiters[out->waiters] = threads[i];
+		out->waiter[out->waiters++].monitor = place;
+	}
+	out->cursor = (cursor + (__u64)next) % look->threads.count;
 	thread_ids(look, waiters, out->waiters, tids);
 	for (__u32 i = 0; i < out->waiters; i++)
 		out->waiter[i].tid = tids[i];
@@ -302,7 +312,6 @@ int hotspot_monitors_read(const struct hotspot_layout *layout, struct hotspot_me
 	out->threads = look.threads.count;
 	out->looked_at = look.threads.count < HOTSPOT_LOOKED ? look.threads.count : HOTSPOT_LOOKED;
 	err = read_waiters(&look, cursor, out);
-	out->cursor = (cursor + (__u64)out->looked_at) % look.threads.count;
 	for (__u32 i = 0; !err && i < out->count; i++)
 		read_monitor(&look, &out->list[i]);
 	return err;

@@ -10,7 +10,8 @@
 #include "hotspot/hotspot_layout.h"
 
 #define HOTSPOT_MONITORS      4   /* that one look tells of */
-#define HOTSPOT_LOOKED        64  /* threads that one look is at; of more, in turn */
+#define HOTSPOT_LOOKED        512 /* threads that one look is at; of more, in turn */
+#define HOTSPOT_WAITERS       64  /* of those that wait, so many are told; of more, in turn */
 #define HOTSPOT_THREADS       512 /* among which the owner is looked for */
 #define HOTSPOT_KNOWN_THREADS 256
 #define HOTSPOT_KNOWN_NAMES   32
@@ -36,7 +37,7 @@ struct hotspot_monitors {
 	struct {
 		__u32 monitor; /* its place in the list */
 		__u32 tid;     /* 0: not known */
-	} waiter[HOTSPOT_LOOKED];
+	} waiter[HOTSPOT_WAITERS];
 };
 
 /* What earlier looks found, which is believed for a while; all 0 at first. */

@@ -610,7 +610,7 @@ int naming_client_monitors(struct naming_client *client, __u64 object, __u32 tgi
 
 	if (err)
 		return err;
-	if (monitors->count > HOTSPOT_MONITORS || monitors->waiters > HOTSPOT_LOOKED)
+	if (monitors->count > HOTSPOT_MONITORS || monitors->waiters > HOTSPOT_WAITERS)
 		return -EPROTO;
 	for (__u32 i = 0; i < monitors->count; i++) {
 		struct hotspot_monitor *monitor = &monitors->list[i];
