@@ -220,9 +220,13 @@ struct progress {
 	int still; /* looks that found it as it was, waiting for a file */
 };
 
-/* Whether it has waited for a file all the while, at one look of many. */
+/*
+ * Whether it has waited for a file all the while, at one look of many: what it asks for itself comes at once.  A file
+ * system in user space lets it sleep like any other until a signal comes.
+ */
 static bool waits_for_a_file(const struct naming_client *client, struct progress *progress)
 {
+	const char state = task_state(client->pid);
 	struct timespec time = {};
 	clockid_t clock;
 	__u64 cpu_ns;
@@ -230,7 +234,7 @@ static bool waits_for_a_file(const struct naming_client *client, struct progress
 	if (clock_getcpuclockid(client->pid, &clock) || clock_gettime(clock, &time))
 		return false;
 	cpu_ns = time.tv_sec * 1000000000ull + time.tv_nsec;
-	progress->still = task_state(client->pid) == 'D' && cpu_ns == progress->cpu_ns ? progress->still + 1 : 0;
+	progress->still = (state == 'D' || state == 'S') && cpu_ns == progress->cpu_ns ? progress->still + 1 : 0;
 	progress->cpu_ns = cpu_ns;
 	return progress->still >= FILE_MS / LOOK_MS;
 }
