@@ -14,6 +14,7 @@
 #include <linux/bpf.h>
 
 #include "function_counter.skel.h"
+#include "bpf_misses.h"
 #include "workload.h"
 
 static int no_messages(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -53,8 +54,8 @@ static struct function_counter_bpf *try(const char *function, bool kprobe, struc
 
 static void print_counts(const struct function_counter_bpf *skeleton)
 {
-	printf("{\"event\": \"counts\", \"calls\": %llu, \"turns\": %llu, \"ns\": %llu}\n", skeleton->bss->calls,
-	       skeleton->bss->turns, now_ns());
+	printf("{\"event\": \"counts\", \"calls\": %llu, \"turns\": %llu, \"misses\": %llu, \"ns\": %llu}\n",
+	       skeleton->bss->calls, skeleton->bss->turns, object_misses(skeleton->obj), now_ns());
 }
 
 int main(int argc, char **argv)

@@ -16,6 +16,7 @@
 
 #include "slow_path_counter.h"
 #include "slow_path_counter.skel.h"
+#include "bpf_misses.h"
 #include "workload.h"
 
 static int no_messages(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -101,33 +102,13 @@ static __u64 entries(const struct slow_path_counter_bpf *skeleton, __u32 functio
 	return sum;
 }
 
-/* Entries that interrupted their own program on that CPU: the kernel skips it then. */
-static __u64 recursion_misses(const struct slow_path_counter_bpf *skeleton)
-{
-	struct bpf_program *program;
-	__u64 sum = 0;
-
-	bpf_object__for_each_program(program, skeleton->obj)
-	{
-		struct bpf_prog_info info = {};
-		__u32 size = sizeof(info);
-
-		if (!bpf_program__autoload(program))
-			continue;
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
-			die("cannot read the program's figures: %s", strerror(errno));
-		sum += info.recursion_misses;
-	}
-	return sum;
-}
-
 static void print_counts(const struct slow_path_counter_bpf *skeleton)
 {
 	printf("{\"event\": \"counts\", \"spin\": %llu, \"paravirt_spin\": %llu, \"read\": %llu, \"rwsem_write\": "
 	       "%llu, "
 	       "\"percpu_write\": %llu, \"misses\": %llu}\n",
 	       entries(skeleton, SPIN), entries(skeleton, PARAVIRT_SPIN), entries(skeleton, READ),
-	       entries(skeleton, RWSEM_WRITE), entries(skeleton, PERCPU_WRITE), recursion_misses(skeleton));
+	       entries(skeleton, RWSEM_WRITE), entries(skeleton, PERCPU_WRITE), object_misses(skeleton->obj));
 }
 
 int main(void)

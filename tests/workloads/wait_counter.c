@@ -11,6 +11,7 @@
 #include <linux/bpf.h>
 
 #include "wait_counter.skel.h"
+#include "bpf_misses.h"
 #include "workload.h"
 
 #define FLAG_VALUES 64
@@ -27,16 +28,6 @@ static __u64 read_count(int map, __u32 key, __u64 *values, int cpus)
 	for (cpu = 0; cpu < cpus; cpu++)
 		sum += values[cpu];
 	return sum;
-}
-
-static __u64 recursion_misses(const struct bpf_program *program)
-{
-	struct bpf_prog_info info = {};
-	__u32 size = sizeof(info);
-
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size))
-		die("cannot read the program's figures: %s", strerror(errno));
-	return info.recursion_misses;
 }
 
 static void print_counts(const struct wait_counter_bpf *skeleton, __u64 *values, int cpus)
@@ -57,8 +48,8 @@ static void print_counts(const struct wait_counter_bpf *skeleton, __u64 *values,
 	}
 	count = read_count(map, OTHER, values, cpus);
 	printf("}, \"other\": %llu, \"begins\": %llu, \"ends\": %llu, \"begin_misses\": %llu, \"end_misses\": %llu}\n",
-	       count, begins + count, read_count(map, ENDS, values, cpus),
-	       recursion_misses(skeleton->progs.count_begin), recursion_misses(skeleton->progs.count_end));
+	       count, begins + count, read_count(map, ENDS, values, cpus), program_misses(skeleton->progs.count_begin),
+	       program_misses(skeleton->progs.count_end));
 }
 
 int main(void)
