@@ -14,9 +14,15 @@ MATRIX = tuple(section for case in CASES if selected(case.kernel) for section in
 
 
 def recordings_of(guest: Guest) -> list[Path]:
-    """Those that hold some time: others cannot be placed."""
+    """Those that hold some time: others cannot be placed.
+
+    A flight that met a wait before its last seconds is none of them: its report has that wait, its intervals do not.
+    """
     files = sorted(path.name for path in guest.directory.glob("*.lockline"))
-    timed = "SELECT count(*) FROM interval WHERE end_ns > begin_ns"
+    timed = (
+        "SELECT (SELECT count(*) FROM interval WHERE end_ns > begin_ns) > 0"
+        " AND (SELECT total(waits) FROM wait_interval) = (SELECT total(waits) FROM lock_total)"
+    )
     return [guest.directory / name for name in files if guest.rows(name, timed)[0][0]]
 
 
