@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* A stack of our own, unwound from a copy of it: every return address is one that the compiler told. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -236,6 +240,54 @@ static void a_stack_that_is_known(void)
 	user_unwind_close(users);
 }
 
+/* A fork of ours, which waits until the pipe is closed; code: with code that is no file's. */
+static pid_t forked(const int pipe_fds[2], bool code)
+{
+	char byte;
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	close(pipe_fds[1]);
+	if (code && mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+		_exit(1);
+	if (write(pipe_fds[0], "", 1) != 1)
+		_exit(1);
+	(void)!read(pipe_fds[0], &byte, 1);
+	_exit(0);
+}
+
+static int asked_for_fork(struct user_unwind *users, bool code, int *count)
+{
+	struct user_stack stack = copy;
+	__u64 frames[FRAMES];
+	int ends[2], before = asked;
+	char byte;
+
+	CHECK(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends), "a pair");
+	stack.tgid = forked(ends, code);
+	close(ends[0]);
+	CHECK(read(ends[1], &byte, 1) == 1, "the fork is there");
+	*count = user_unwind(users, &stack, frames);
+	close(ends[1]);
+	waitpid(stack.tgid, NULL, 0);
+	return asked - before;
+}
+
+/* Processes of one program wait in the same places: what is known of one holds for all, if nothing else is there. */
+static void a_stack_of_a_fork_is_known(void)
+{
+	struct user_unwind *users = user_unwind_open(NULL);
+	__u64 frames[FRAMES];
+	int count = user_unwind(users, &copy, frames), of_fork, again;
+
+	again = asked_for_fork(users, false, &of_fork);
+	CHECK(!again && of_fork == count, "asked %d times for %d frames of %d", again, of_fork, count);
+	again = asked_for_fork(users, true, &of_fork);
+	CHECK(again && of_fork == count, "with other code: asked %d times for %d frames", again, of_fork);
+	user_unwind_close(users);
+}
+
 static void memos_are_bounded_and_age(void)
 {
 	static struct unwind_memos memos;
@@ -300,6 +352,7 @@ int main(void)
 		TEST(a_stack_of_any_bytes),
 		TEST(frame_pointers),
 		TEST(a_stack_that_is_known),
+		TEST(a_stack_of_a_fork_is_known),
 		TEST(memos_are_bounded_and_age),
 		TEST(a_method_in_another_has_no_place),
 	};

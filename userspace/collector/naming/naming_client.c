@@ -69,8 +69,9 @@ struct naming_client {
 	__u64 starts;
 	__u64 first_start_ns;
 	__u64 allocated;
-	pid_t left[MOST_LEFT]; /* 0: free */
-	struct naming_counts counts;
+	pid_t left[MOST_LEFT];       /* 0: free */
+	struct naming_counts counts; /* without the helper that runs */
+	__u64 running_cpu_ns;        /* of that one, at its last answer: later it sleeps */
 	atomic_bool given_up;
 	int (*meanwhile)(void *context); /* NULL: nothing is to be done */
 	void *context;
@@ -155,6 +156,17 @@ static void count_cpu(struct naming_client *client, const struct rusage *usage)
 				 (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000ull;
 }
 
+/* False: it is gone. */
+static bool helper_cpu_ns(const struct naming_client *client, __u64 *out)
+{
+	clockid_t clock;
+
+	if (clock_getcpuclockid(client->pid, &clock))
+		return false;
+	*out = clock_ns(clock);
+	return true;
+}
+
 static void stop(struct naming_client *client)
 {
 	struct rusage usage;
@@ -171,10 +183,13 @@ static void stop(struct naming_client *client)
 		if (!ended)
 			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
-	if (ended > 0)
+	if (ended > 0) {
 		count_cpu(client, &usage);
-	else
+	} else {
+		client->counts.cpu_ns += client->running_cpu_ns;
 		leave_alone(client);
+	}
+	client->running_cpu_ns = 0;
 	client->allocated = 0;
 	for (__u32 i = 0; i < NAMING_OBJECTS; i++)
 		client->objects[i].sent = false;
@@ -227,13 +242,10 @@ struct progress {
 static bool waits_for_a_file(const struct naming_client *client, struct progress *progress)
 {
 	const char state = task_state(client->pid);
-	struct timespec time = {};
-	clockid_t clock;
 	__u64 cpu_ns;
 
-	if (clock_getcpuclockid(client->pid, &clock) || clock_gettime(clock, &time))
+	if (!helper_cpu_ns(client, &cpu_ns))
 		return false;
-	cpu_ns = time.tv_sec * 1000000000ull + time.tv_nsec;
 	progress->still = (state == 'D' || state == 'S') && cpu_ns == progress->cpu_ns ? progress->still + 1 : 0;
 	progress->cpu_ns = cpu_ns;
 	return progress->still >= FILE_MS / LOOK_MS;
@@ -317,7 +329,9 @@ static int ask(struct naming_client *client, struct object *object, struct quest
 
 	question->request.object = object - client->objects;
 	err = send_request(client, question, fd);
-	return err ?: receive_answer(client, question);
+	err = err ?: receive_answer(client, question);
+	helper_cpu_ns(client, &client->running_cpu_ns);
+	return err;
 }
 
 static void find_debug_file(struct object *object, const struct naming_answer *answer)
@@ -651,12 +665,8 @@ void naming_client_give_up(struct naming_client *client)
 
 void naming_client_counts(const struct naming_client *client, struct naming_counts *out)
 {
-	struct timespec time;
-	clockid_t clock;
-
 	*out = client->counts;
-	if (client->socket >= 0 && !clock_getcpuclockid(client->pid, &clock) && !clock_gettime(clock, &time))
-		out->cpu_ns += time.tv_sec * 1000000000ull + time.tv_nsec;
+	out->cpu_ns += client->running_cpu_ns;
 }
 
 int naming_client_open(struct naming_client **out)

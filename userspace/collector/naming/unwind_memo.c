@@ -23,12 +23,17 @@ static bool is_like(const struct unwind_memo *memo, const struct memo_stack *sta
 	return true;
 }
 
+static bool is_of(const struct unwind_memo *memo, const struct memo_stack *stack)
+{
+	return memo->tgid == stack->tgid || (stack->layout && memo->layout == stack->layout);
+}
+
 int unwind_memo_find(struct unwind_memos *memos, const struct memo_stack *stack, __u64 now_ns, __u64 *frames)
 {
 	for (int i = 0; i < UNWIND_MEMOS; i++) {
 		struct unwind_memo *memo = &memos->list[i];
 
-		if (!memo->count || memo->tgid != stack->tgid || memo->frames[0] != stack->pc ||
+		if (!memo->count || memo->frames[0] != stack->pc || !is_of(memo, stack) ||
 		    now_ns - memo->at_ns > UNWIND_MEMO_NS || !is_like(memo, stack))
 			continue;
 		memo->used = ++memos->uses;
@@ -60,7 +65,12 @@ static bool find_places(struct unwind_memo *memo, const struct memo_stack *stack
 void unwind_memo_keep(struct unwind_memos *memos, const struct memo_stack *stack, __u64 now_ns, const __u64 *frames,
 		      int count, __u32 inlined)
 {
-	struct unwind_memo *oldest = memos->list, made = {.tgid = stack->tgid, .count = count, .at_ns = now_ns};
+	struct unwind_memo *oldest = memos->list, made = {
+							  .tgid = stack->tgid,
+							  .layout = stack->layout,
+							  .count = count,
+							  .at_ns = now_ns,
+						  };
 
 	/* Of one frame alone nothing would be compared. */
 	if (count < 2 || count > NAMING_FRAMES || frames[0] != stack->pc)

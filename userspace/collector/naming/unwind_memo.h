@@ -5,6 +5,8 @@
  * addresses in the same places: each tells where the next one is, as long as its code finds its frame by the stack
  * pointer.  Code that keeps a frame pointer could lead elsewhere; then all places would have to hold what calls of the
  * same depth left there.  A method that a compiler put into its caller has no place of its own.
+ *
+ * What forks of one program have in common is known once for all of them: their code is at the same addresses.
  */
 #ifndef LOCKLINE_UNWIND_MEMO_H
 #define LOCKLINE_UNWIND_MEMO_H
@@ -22,6 +24,7 @@
 struct memo_stack {
 	__u32 tgid;
 	__u32 size;
+	__u64 layout; /* of the process's code: equal where files and addresses are; 0: not known */
 	__u64 pc;
 	const __u8 *bytes;
 };
@@ -29,6 +32,7 @@ struct memo_stack {
 struct unwind_memo {
 	__u32 tgid;
 	__u32 count; /* of frames; 0: free */
+	__u64 layout;
 	__u64 at_ns;
 	__u64 used;
 	__u64 frames[NAMING_FRAMES];

@@ -13,7 +13,7 @@
 #include "naming/user_symbol_cache.h"
 #include "naming/user_unwind.h"
 
-#define PROCESSES 16
+#define PROCESSES 64
 #define OBJECTS   64
 #define CODE      1024 /* mappings of code of one process; those beyond end a stack */
 /* Mappings are read again as often, and sooner if code is not in them. */
@@ -39,6 +39,7 @@ struct process {
 	__u64 read_ns;
 	struct code *code;
 	int count;
+	__u64 layout;          /* of unwind_memo.h; 0: some of its code is no file's, and may be another's elsewhere */
 	struct naming_jvm jvm; /* number 0: it runs none */
 	__u64 jvm_refused_ns;  /* 0: it was read, or not yet */
 	__u64 unwound_ns;      /* when its last stack was */
@@ -112,9 +113,28 @@ static void meet_jvm(struct user_unwind *users, struct process *process, const s
 	process->jvm_refused_ns = 0;
 }
 
+/* The kernel's own code is the same in all processes. */
+static bool is_file_or_kernel(const struct proc_map_line *map)
+{
+	return map->inode || !strcmp(map->path, "[vdso]") || !strcmp(map->path, "[vsyscall]") ||
+	       !strcmp(map->path, "[uprobes]");
+}
+
+static __u64 mixed(__u64 layout, const struct code *code)
+{
+	const __u64 words[] = {code->start, code->end, code->offset, code->inode, code->major, code->minor};
+
+	for (unsigned int i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		layout = (layout ^ words[i]) * 0x9e3779b97f4a7c15ull;
+		layout ^= layout >> 32;
+	}
+	return layout;
+}
+
 static void read_code(struct user_unwind *users, struct process *process)
 {
 	FILE *file = patience_open_maps(process->tgid);
+	bool shared = true;
 	size_t capacity = 0;
 	char *line = NULL;
 
@@ -123,6 +143,7 @@ static void read_code(struct user_unwind *users, struct process *process)
 	if (!file)
 		return;
 	process->count = 0;
+	process->layout = 1;
 	while (process->count < CODE && getline(&line, &capacity, file) > 0) {
 		struct proc_map_line map;
 
@@ -136,9 +157,13 @@ static void read_code(struct user_unwind *users, struct process *process)
 			.major = map.major,
 			.minor = map.minor,
 		};
+		process->layout = mixed(process->layout, &process->code[process->count - 1]);
+		shared &= is_file_or_kernel(&map);
 		if (map.inode && is_libjvm(map.path))
 			meet_jvm(users, process, &map);
 	}
+	if (!shared || process->count == CODE)
+		process->layout = 0;
 	free(line);
 	fclose(file);
 }
@@ -168,6 +193,7 @@ static struct process *find_process(struct user_unwind *users, __u32 tgid)
 	if (found->tgid != tgid) {
 		found->tgid = tgid;
 		found->count = 0;
+		found->layout = 0;
 		found->jvm.number = 0;
 		found->look_ns = 0;
 		read_code(users, found);
@@ -373,7 +399,7 @@ bool user_unwind_name(struct user_unwind *users, __u32 tgid, __u64 address, bool
 
 int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames)
 {
-	const struct memo_stack copy = {
+	struct memo_stack copy = {
 		.tgid = stack->tgid,
 		.size = stack->size < NAMING_STACK_BYTES ? stack->size : NAMING_STACK_BYTES,
 		.pc = stack->pc,
@@ -389,8 +415,16 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 	if (!stack->tgid)
 		return 0;
 	/* First: of more processes than have a place here each one's mappings would be read anew. */
+	process = known_process(users, stack->tgid);
+	copy.layout = process ? process->layout : 0;
 	count = unwind_memo_find(&users->memos, &copy, now, frames);
-	process = count ? known_process(users, stack->tgid) : find_process(users, stack->tgid);
+	if (!count) {
+		process = find_process(users, stack->tgid);
+		if (process && process->layout != copy.layout) {
+			copy.layout = process->layout;
+			count = unwind_memo_find(&users->memos, &copy, now, frames);
+		}
+	}
 	if (process)
 		process->unwound_ns = now;
 	if (count || !process)
