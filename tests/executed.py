@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What tests/vm/coherence/executed.c, the plugin that counts an emulated guest's instructions, has counted."""
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -205,17 +206,52 @@ def cost_of(found: Mapping[str, Function], wanted: Iterable[str] = ()) -> Cost:
     )
 
 
-def pairs_of(lines: Sequence[str], phases: Mapping[int, Phase], tool: int) -> list[tuple[int, int]]:
-    """Instructions of a run without a tool and of the one with it beside that.
+@dataclass(frozen=True)
+class Answers:
+    """By which requests are counted: a function of the kernel that runs equally often for each.
 
-    lines: number of a phase, and ROUND.TOOL.with or ROUND.TOOL.without, as scripts/bench-guest has guests write.
+    few, many: phases of two loads, of which the second has so many requests more.
     """
-    runs: dict[str, list[int]] = {}
+
+    function: str
+    symbols: Symbols
+    few: Phase
+    many: Phase
+    more: int
+
+    def runs(self, phase: Phase) -> int:
+        """Of the function in a phase."""
+        begins = [block for block in phase.blocks if self.symbols.at(block.address) == (self.function, 0)]
+        return sum(block.runs for block in begins)
+
+    def requests(self, phase: Phase) -> float:
+        """Answered in a phase.  ValueError: the function does not run for a request."""
+        for_them = self.runs(self.many) - self.runs(self.few)
+        if for_them < self.more / 2:
+            raise ValueError(f"{self.function} ran {for_them} times for {self.more} requests")
+        return self.runs(phase) * self.more / for_them
+
+
+def phases_by_name(lines: Iterable[str], phases: Mapping[int, Phase]) -> dict[tuple[int, str], list[Phase]]:
+    """By a tool's number and what it was, in the order in which they were counted.
+
+    lines: number of a phase, and ROUND.TOOL.KIND, as scripts/bench-guest has guests write; others are passed over.
+    """
+    found: dict[tuple[int, str], list[Phase]] = {}
     for line in lines:
         number, name = line.split()
-        turn, of_tool, side = name.split(".")
-        if int(of_tool) == tool:
-            runs.setdefault(f"{int(turn):06}{side}", []).append(phases[int(number)].both)
-    without = [value for key in sorted(runs) if key.endswith("without") for value in runs[key]]
-    with_it = [value for key in sorted(runs) if not key.endswith("without") for value in runs[key]]
-    return list(zip(without, with_it, strict=True))
+        parts = name.split(".")
+        if len(parts) == len(("round", "tool", "kind")):
+            found.setdefault((int(parts[1]), parts[2]), []).append(phases[int(number)])
+    return found
+
+
+def ratios_of_rounds(without: Sequence[float], with_it: Sequence[float]) -> list[float]:
+    """Of rounds of four windows each: one without a tool, two with it, one without.
+
+    What grows evenly meanwhile, as a database's tables do, is in both sides alike.
+    """
+    return [
+        math.sqrt(with_it[at] * with_it[at + 1] / (without[at] * without[at + 1]))
+        for at in range(0, len(without) - 1, 2)
+    ]

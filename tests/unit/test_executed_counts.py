@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from executed import Phase, Symbols, cost_of, functions_of, mean_run, pairs_of, read_phases
+from executed import (
+    Answers,
+    Block,
+    Phase,
+    Symbols,
+    cost_of,
+    functions_of,
+    mean_run,
+    phases_by_name,
+    ratios_of_rounds,
+    read_phases,
+)
 
 BEGIN = "bpf_prog_0123456789abcdef_contention_begin"
 PART = "bpf_prog_fedcba9876543210_begin_other"
@@ -104,14 +115,41 @@ def test_totals_alone(tmp_path: Path) -> None:
     assert (phase.both, phase.blocks) == (500, [])
 
 
-def test_runs_beside_each_other_are_pairs() -> None:
-    sides = ("without", "with", "with", "without")
-    order = [(turn, tool, side) for turn in range(11) for tool in (1, 2) for side in sides]
-    lines = [f"{number} {turn}.{tool}.{side}" for number, (turn, tool, side) in enumerate(order, start=128)]
-    phases = {
-        number: Phase(number, 1000 * (order[number - 128][2] == "with")) for number in range(128, 128 + len(order))
-    }
-    pairs = pairs_of(lines, phases, 2)
-    assert len(pairs) == 22
-    assert pairs[:2] == [(132, 1133), (135, 1134)]
-    assert all(abs(other - 1000 - one) == 1 for one, other in pairs)
+def test_windows_have_their_order() -> None:
+    kinds = ("without", "start", "first", "with", "with", "end", "without")
+    order = [(turn, tool, kind) for turn in range(11) for tool in (1, 2) for kind in kinds]
+    lines = ["1 few", "2 all"]
+    lines += [f"{number} {turn}.{tool}.{kind}" for number, (turn, tool, kind) in enumerate(order, start=3)]
+    phases = {number: Phase(number, 0) for number in range(3, 3 + len(order))}
+    named = phases_by_name(lines, phases)
+    assert [one.user for one in named[2, "without"]][:4] == [10, 16, 24, 30]
+    assert [one.user for one in named[2, "with"]][:4] == [13, 14, 27, 28]
+    assert len(named[1, "with"]) == len(named[1, "without"]) == 22
+    assert [one.user for one in named[1, "start"]] == list(range(4, 4 + 11 * 14, 14))
+
+
+def answered(times: int) -> Phase:
+    """A phase in which requests were answered so often, by a function that is passed in its middle more often."""
+    begin = AT["schedule"]
+    return Phase(1000, 0, [Block(begin, 5, 0, 0, 0, times), Block(begin + 0x20, 3, 0, 0, 0, 3 * times)])
+
+
+def test_requests_are_counted_by_what_runs_for_each() -> None:
+    # Seven runs for a request, and 40 for the load to begin.
+    a_request = Answers("schedule", SYMBOLS, answered(7 * 100 + 40), answered(7 * 800 + 40), 700)
+    assert a_request.requests(answered(7 * 350)) == 350
+    assert a_request.requests(Phase(10, 10)) == 0
+
+
+def test_a_function_that_does_not_run_counts_nothing() -> None:
+    a_request = Answers("read_tsc", SYMBOLS, answered(800), answered(8000), 900)
+    with pytest.raises(ValueError, match="read_tsc ran 0 times for 900 requests"):
+        a_request.requests(answered(10))
+
+
+def test_what_grows_evenly_is_no_difference() -> None:
+    """Each window takes a hundredth more than the one before; with the tool two hundredths more."""
+    grown = [1.01**number for number in range(8)]
+    without = [grown[number] for number in (0, 3, 4, 7)]
+    with_it = [1.02 * grown[number] for number in (1, 2, 5, 6)]
+    assert ratios_of_rounds(without, with_it) == pytest.approx([1.02, 1.02])
