@@ -37,6 +37,7 @@ from lockline.analysis.user_evidence import (
     RUST_RWLOCK,
     RWLOCK,
     TBB_MUTEX,
+    YIELD_OP,
     Calls,
     Goroutines,
     Recognised,
@@ -283,6 +284,29 @@ def test_a_monitor_that_is_held_over_a_wait(waits: int, timed_out: int, known: t
     found = one(recognise([*parked(ENTER, (2, 3, 4), WINDOW * 6 // 10), *elsewhere], (), WINDOW))
     assert (found.make, found.words) == (MONITOR, (2, 3, 4))
     assert (found.lock, found.sure) == known
+
+
+@pytest.mark.parametrize(
+    ("looks", "ran", "elsewhere", "unclear"),
+    [
+        (0, 0, {}, True),
+        (20, 1, {}, True),
+        # The holder was seen to run; so it was at three looks, which are few.
+        (20, 19, {}, False),
+        (3, 3, {}, True),
+        # They give their CPUs away meanwhile: nobody sleeps.
+        (0, 0, {"ops": YIELD_OP, "slept": 0}, False),
+    ],
+    ids=["no looks", "sleeps", "runs", "few looks", "yields"],
+)
+def test_a_mutex_whose_holder_seems_to_wait_elsewhere(
+    looks: int, ran: int, elsewhere: dict[str, int], unclear: bool
+) -> None:
+    queue = tuple(Calls(task, ("pthread_mutex_lock", "work"), (LIBC,), 10, 10) for task in (2, 3, 4))
+    mutex = replace(word(2, 4096, wait_ns=2 * WINDOW, waits=queue), looks=looks, ran=ran)
+    other = word(9, 8192, wait_ns=WINDOW * 9 // 10, waits=queue, **elsewhere)
+    found = recognise([mutex, other], (), WINDOW, {2})
+    assert [one.unclear for one in found if one.words == (2,)] == ([True] if unclear else [])
 
 
 def test_who_lets_a_mutex_of_go_go() -> None:

@@ -281,10 +281,20 @@ def _seen(
             if sample.role == role
         )
 
-    return [
-        Seen(entry.futex, entry.total, calls(entry.futex.id, "waiter"), calls(entry.futex.id, "waker"))
-        for entry in found
-    ]
+    looks = _holders(recording)
+
+    def seen(entry: FutexWaits) -> Seen:
+        at_holder = looks.get(entry.futex.id, ())
+        return Seen(
+            entry.futex,
+            entry.total,
+            calls(entry.futex.id, "waiter"),
+            calls(entry.futex.id, "waker"),
+            sum(look.looks for look in at_holder),
+            sum(look.looks for look in at_holder if look.state == "R"),
+        )
+
+    return [seen(entry) for entry in found]
 
 
 # What the words of one lock have in common; all other figures are summed.

@@ -55,6 +55,8 @@ HALF = 0.5
 NEARLY_ALL = 0.8
 _ONE_THREAD = 1.1
 _SEVERAL_TASKS = 2
+# At a lock's holder: fewer may all be of one moment.
+_ENOUGH_LOOKS = 10
 # Threads that were asleep for this part of a window lived that long at least; shorter lives cannot be told.
 _MOSTLY_THERE = 0.6
 # Threads that wait on average: more than one nearly all the time.  Two that take turns have 1.0.
@@ -111,12 +113,17 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A futex, with the evidence of its kind."""
+    """A futex, with the evidence of its kind.
+
+    looks: at its holder while others waited for it; ran: at how many of them that ran, or waited for a CPU.
+    """
 
     futex: user_rows.Futex
     total: user_rows.FutexTotal
     waits: tuple[Calls, ...] = ()
     wakes: tuple[Calls, ...] = ()
+    looks: int = 0
+    ran: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,9 +421,15 @@ def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int)
     a queue of workers, or a lock that is held over a wait.
     """
     queue = {call.task for entry in lock for call in entry.waits}
+    looks = sum(entry.looks for entry in lock)
     if len(queue) < _SEVERAL_TASKS or not window_ns:
         return ""
-    elsewhere, at_lock = waiting_of(queue, others), waiting_of(queue, lock)
+    # The holder was seen at work.
+    if looks >= _ENOUGH_LOOKS and sum(entry.ran for entry in lock) >= HALF * looks:
+        return ""
+    # Who gives its CPU away runs on when it gets one.
+    elsewhere = waiting_of(queue, (entry for entry in others if not is_yields(entry)))
+    at_lock = waiting_of(queue, lock)
     lived_ns = lived((at_lock.get(task, 0) + elsewhere.get(task, 0) for task in queue), window_ns)
     asleep = sum(elsewhere.values()) / lived_ns
     at_work = len(queue) - asleep - waiting(lock, lived_ns)
