@@ -26,6 +26,7 @@ from lockline.analysis.hidden_waits import HiddenWaits
 from lockline.analysis.java_monitors import Monitor
 from lockline.analysis.model import Figures, Report
 from lockline.analysis.selection import Selection
+from lockline.analysis.sleepers import Asleep, Sleepers
 from lockline.analysis.user_evidence import (
     ABSL_MUTEX,
     CONDITION_VARIABLE,
@@ -43,7 +44,7 @@ from lockline.base.text import Style
 from lockline.recording.reader import open_recording
 from lockline.recording.rows import Frame
 from lockline.recording.user_rows import Futex, FutexTotal
-from lockline.render.screen_answer import answer_words
+from lockline.render.screen_answer import answer_lines, answer_words
 from lockline.render.signals import futexes
 from lockline.rules import find_all
 from lockline.rules.report import make_report
@@ -475,6 +476,17 @@ def test_the_answer_says_what_would_show_them(quiet: Report) -> None:
     assert "`py-spy dump --pid 7`" in told
     for kind, shows in (("Haskell threads", "+RTS -l"), ("Erlang processes", "etop"), ("tokio tasks", "tokio-console")):
         assert f"`{shows}" in words(HiddenWaits(cast(Any, kind), "server", 7))
+
+
+def test_threads_that_spin_are_told_before_what_was_looked_at(quiet: Report) -> None:
+    """There is room for seven lines: what was looked at is left out first, and says nothing against it."""
+    futexes = Futexes((), (), hidden=(HiddenWaits("spin", "ticket", 7, 3.0, "ticket_lock"),))
+    asleep = (Asleep("ticket", 7, "futex", "futex_wait_queue", "", 1.0),)
+    sleepers = Sleepers(7, 5.0, 5.0, (("ticket", 7),), asleep, 4.0, 0.97, ())
+    report = replace(quiet, futexes=futexes, sleepers=sleepers)
+    told = " ".join(" ".join(answer_lines(report, make_answer(report), Style(), 80)).split())
+    assert "3.0 threads of ticket (7) spin on average in ticket_lock()" in told
+    assert "spinning in programs" not in told
 
 
 def test_threads_that_spin_in_a_scheduler_and_its_tasks_are_both_told(quiet: Report) -> None:

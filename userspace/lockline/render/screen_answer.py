@@ -111,12 +111,16 @@ def answer_words(report: Report, answer: Answer, style: Style) -> str:
 def _answer_parts(report: Report, answer: Answer, style: Style, guards: str = "") -> list[str]:
     """The answer, and what may be left out of it, the last first.  guards: a sentence on what the lock protects."""
     chosen = report.window.wait_filter
-    words = _answer_words(report, answer, style, guards) + _unclear_words(answer) + _barrier_words(report, answer)
+    looked = looked_words(report, style) if answer.kind == "negligible" else ""
+    unseen = _unseen_words(report, style)
+    words = _answer_words(report, answer, style, guards)
+    # Of what waits unseen the reader needs to know more than of what was looked at.
+    words += ("" if unseen else looked) + _unclear_words(answer) + _barrier_words(report, answer)
     parts = [f"Only of the waits that {clean(chosen, style)} chose: {words}" if chosen else words]
     if answer.kind != "other locks":
         for number, part in enumerate(other_locks_words(report, style)):
             parts.append(f" {part}" if number else f" Besides, {part[:1].lower()}{part[1:]}")
-    return [*parts, _unseen_words(report, style)]
+    return [*parts, unseen, *([looked] if unseen else [])]
 
 
 def answer_lines(report: Report, answer: Answer, style: Style, columns: int) -> list[str]:
@@ -223,7 +227,7 @@ def _answer_words(report: Report, answer: Answer, style: Style, guards: str = ""
             f"{_worst_user(report, answer, style)}. The kernel's locks: {cost or 'no waiting'}."
         )
     if answer.kind == "negligible":
-        rest = _few_user(report, answer) + looked_words(report, style)
+        rest = _few_user(report, answer)
         if not totals.waits:
             none = f"no wait in {duration(report.window.duration_ns)}."
             return f"Waiting for the kernel's locks is negligible: {none}{rest}"

@@ -208,7 +208,8 @@ def looked_words(report: Report, style: Style) -> str:
         told = cpu_words(report) + told
     hint = futex_words(report, style) if unseen == ["locks of programs"] else ""
     # A thread that spins in its program runs, as one that works does.
-    if sleepers is None or (sleepers.on_cpu if sleepers.cpus is None else sleepers.cpus) >= _WANTING:
+    spins = report.futexes is not None and any(one.kind == "spin" for one in report.futexes.hidden)
+    if not spins and (sleepers is None or (sleepers.on_cpu if sleepers.cpus is None else sleepers.cpus) >= _WANTING):
         unseen.append("spinning in programs")
     if hint:
         told += f" Not looked at: {', '.join(unseen)}.{hint}"
