@@ -288,8 +288,9 @@ static __noinline int write_futex_event(void *ctx, struct futex_state *state, st
 	event->owner = slot->owner;
 	event->op = slot->op;
 	event->futex_tgid = slot->tgid;
-	event->flags =
-		(is_wait(slot->op) ? 0 : FUTEX_EVENT_WAKE) | (slot->flags & FUTEX_SHARED ? FUTEX_EVENT_SHARED : 0);
+	event->flags = (is_wait(slot->op) ? 0 : FUTEX_EVENT_WAKE) |
+		       (slot->flags & FUTEX_SHARED ? FUTEX_EVENT_SHARED : 0) |
+		       (slot->flags & FUTEX_SEM ? FUTEX_EVENT_SEM : 0);
 	bytes = bpf_get_stack(ctx, event->user, sizeof(event->user), BPF_F_USER_STACK);
 	event->user_frames = bytes < 0 ? 0 : (__u64)bytes / sizeof(__u64);
 	copy_user_stack((void *)*(__u64 *)ctx, position);

@@ -224,6 +224,7 @@ struct futex_state {
 
 #define FUTEX_EVENT_WAKE   (1u << 0) /* else the end of a wait that slept */
 #define FUTEX_EVENT_SHARED (1u << 1)
+#define FUTEX_EVENT_SEM    (1u << 2) /* as FUTEX_SEM */
 
 struct futex_event {
 	__u64 sequence; /* as in struct wait_event */

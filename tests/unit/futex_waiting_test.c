@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "futex/futex_names.h"
 #include "futex/futex_waiting.h"
 #include "tap.h"
 
@@ -134,12 +135,27 @@ static void no_slot_stays_of_a_thread_that_left(void)
 	free(slots);
 }
 
+static void whom_an_event_calls_the_owner(void)
+{
+	const struct futex_event mutex = {.op = FUTEX_WAIT, .word = 2, .owner = 1234, .flags = FUTEX_EVENT_SHARED};
+	const struct futex_event pi = {.op = FUTEX_LOCK_PI, .word = FUTEX_WAITERS | 4321, .owner = 7};
+	struct futex_event semaphore = mutex;
+
+	CHECK(futex_event_owner(&mutex) == 1234, "glibc's mutex: behind its word");
+	CHECK(futex_event_owner(&pi) == 4321, "in the word");
+	/* How glibc shares it is no thread, whatever thread has that number. */
+	semaphore.flags |= FUTEX_EVENT_SEM;
+	semaphore.owner = 128;
+	CHECK(!futex_event_owner(&semaphore), "a semaphore: %u", futex_event_owner(&semaphore));
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		TEST(a_thread_that_is_asleep),
 		TEST(a_thread_that_has_a_slot),
 		TEST(no_slot_stays_of_a_thread_that_left),
+		TEST(whom_an_event_calls_the_owner),
 	};
 
 	return RUN_TESTS(tests);

@@ -28,8 +28,6 @@
 #define WAITING_SAMPLES 16
 /* A slot of a thread that is gone is freed when it is so old. */
 #define STALE_NS 1000000000ull
-/* FUTEX_TID_MASK */
-#define TID_MASK 0x3fffffffu
 
 /* Who owns what a wait in progress is for. */
 struct owned {
@@ -168,22 +166,16 @@ static __s64 task_id(struct futexes *futexes, __u32 tid, __u32 tgid, const char 
 	return err ?: recording_find_task(futexes->recording, tid, tgid, comm);
 }
 
-static bool is_pi(const struct futex_event *event)
-{
-	return FUTEX_PI_OPS >> event->op & 1;
-}
-
 /* It has tokens of its own, and no copy of a stack. */
 static bool of_goroutine(const struct futex_event *event)
 {
 	return event->op >= FUTEX_OP_GO_LOCK && event->op <= FUTEX_OP_GO_COND;
 }
 
-/* Whom the word, or glibc's mutex around it, calls its owner: believed if there is that thread. */
+/* Believed if there is that thread. */
 static __u32 owner_of(const struct futex_event *event)
 {
-	return futex_thread(event->tgid, is_pi(event) ? event->word & TID_MASK : event->owner, event->address,
-			    event->flags & FUTEX_EVENT_SHARED);
+	return futex_thread(event->tgid, futex_event_owner(event), event->address, event->flags & FUTEX_EVENT_SHARED);
 }
 
 static int add_owner(struct futexes *futexes, struct futex *futex, const struct futex_event *event, __u32 owner)
@@ -192,7 +184,8 @@ static int add_owner(struct futexes *futexes, struct futex *futex, const struct 
 	__s64 task;
 
 	futex->owner_samples++;
-	if (!is_pi(event) && event->value > 2 && futex_thread(event->tgid, event->value, event->address, false))
+	if (!futex_event_is_pi(event) && event->value > 2 &&
+	    futex_thread(event->tgid, event->value, event->address, false))
 		futex->threads++;
 	if (!owner || owner == event->tid)
 		return 0;
@@ -253,7 +246,7 @@ static int store_event(struct futexes *futexes, __u32 cpu, const struct futex_ev
 							.address = event->address,
 							.seen_ns = now_ns(),
 							.tgid = event->tgid,
-							.pi = is_pi(event),
+							.pi = futex_event_is_pi(event),
 							.shared = event->flags & FUTEX_EVENT_SHARED});
 	return add_owner(futexes, futex, event, owner);
 }
