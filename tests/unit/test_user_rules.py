@@ -47,6 +47,7 @@ from lockline.recording.user_rows import Futex, FutexTotal
 from lockline.render.screen_answer import answer_lines, answer_words
 from lockline.render.signals import futexes
 from lockline.rules import find_all
+from lockline.rules.common import released_in, waited_in
 from lockline.rules.report import make_report
 from recording_generator import RecordingBuilder
 from told import told
@@ -495,3 +496,38 @@ def test_threads_that_spin_in_a_scheduler_and_its_tasks_are_both_told(quiet: Rep
     told = answer_words(report, make_answer(report), Style())
     assert "1.4 threads of h (7) spin on average in gc()" in told
     assert "What Haskell threads of h (7) wait for" in told
+
+
+LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+# Frames of a program: main() calls book() at one place, and lets go itself at another.
+BOOK, IN_MAIN, MAIN_LETS_GO = Frame(1, "book", 8, ""), Frame(2, "main", 40, ""), Frame(3, "main", 90, "")
+
+
+@pytest.mark.parametrize(
+    ("frames", "released"),
+    [
+        # book() ends with a jump to unlock: the frame that is left is main()'s, at the call of book().
+        ((IN_MAIN,), "book"),
+        ((BOOK, IN_MAIN), "book"),
+        ((MAIN_LETS_GO,), "main"),
+    ],
+    ids=["jumps", "calls", "caller"],
+)
+def test_where_a_lock_is_released(frames: tuple[Frame, ...], released: str) -> None:
+    start = Frame(9, "__libc_start_call_main", 100, LIBC)
+    waits = FutexStack("waiter", 9, 9, 9, (Frame(5, "pthread_mutex_lock", 0, LIBC), BOOK, IN_MAIN, start))
+    wakes = FutexStack("waker", 9, 9, 0, (Frame(6, "pthread_mutex_unlock", 0, LIBC), *frames, start))
+    futex = of_program(2, LOCK, 5000 * MS, stacks=(waits, wakes))
+    assert (waited_in(futex), released_in(futex)) == ("book", released)
+
+
+def test_a_method_of_java_is_at_one_address_wherever_it_calls() -> None:
+    outer, inner = Frame(2, "App.outer", 0, "[java]"), Frame(1, "App.inner", 0, "[java]")
+    stacks = (FutexStack("waiter", 9, 9, 9, (inner, outer)), FutexStack("waker", 9, 9, 0, (outer,)))
+    assert released_in(of_program(2, LOCK, 5000 * MS, stacks=stacks)) == "App.outer"
+
+
+def test_where_a_program_begins_is_no_function_of_it() -> None:
+    """A script's locks are below the interpreter's own main()."""
+    frames = (Frame(1, "PyEval_Vector", 0, "/usr/bin/python3.11"), Frame(2, "__libc_start_call_main", 0, LIBC))
+    assert waited_in(of_program(2, LOCK, 5000 * MS, stacks=(FutexStack("waiter", 9, 9, 9, frames),))) == ""
