@@ -2,6 +2,7 @@
 /* A stack of our own, unwound from a copy of it: every return address is one that the compiler told. */
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -83,6 +84,15 @@ int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32
 			       __u64 address, char *name, size_t size, __u64 *offset)
 {
 	return -ENOENT;
+}
+
+static int mappings_read;
+FILE *__real_patience_open_maps(__u32 tgid);
+
+FILE *__wrap_patience_open_maps(__u32 tgid)
+{
+	mappings_read++;
+	return __real_patience_open_maps(tgid);
 }
 
 /* Between the frames lie the sanitizer's own bytes. */
@@ -288,6 +298,25 @@ static void a_stack_of_a_fork_is_known(void)
 	user_unwind_close(users);
 }
 
+/* Stacks that are new, each a second after the one before: where nothing moves, mappings are read less and less. */
+static void mappings_that_stay(void)
+{
+	struct user_unwind *users = user_unwind_open(NULL);
+	struct user_stack stack = copy;
+	__u64 frames[FRAMES];
+	int before;
+
+	CHECK(user_unwind(users, &stack, frames) >= 4, "all of it");
+	before = mappings_read;
+	for (int i = 0; i < 2; i++) {
+		usleep(1100000);
+		stack.pc++;
+		CHECK(user_unwind(users, &stack, frames) >= 4, "all of it");
+	}
+	CHECK(mappings_read - before == 1, "read %d times", mappings_read - before);
+	user_unwind_close(users);
+}
+
 static void memos_are_bounded_and_age(void)
 {
 	static struct unwind_memos memos;
@@ -353,6 +382,7 @@ int main(void)
 		TEST(frame_pointers),
 		TEST(a_stack_that_is_known),
 		TEST(a_stack_of_a_fork_is_known),
+		TEST(mappings_that_stay),
 		TEST(memos_are_bounded_and_age),
 		TEST(a_method_in_another_has_no_place),
 	};

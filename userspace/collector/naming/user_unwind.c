@@ -16,8 +16,9 @@
 #define PROCESSES 64
 #define OBJECTS   64
 #define CODE      1024 /* mappings of code of one process; those beyond end a stack */
-/* Mappings are read again as often, and sooner if code is not in them. */
+/* Mappings are read again after this, less often the longer they stay, and sooner if code is not in them. */
 #define REFRESH_NS 1000000000ull
+#define STALE_NS   10000000000ull
 #define MISSED_NS  50000000ull
 /* A JVM that could not be read is tried again after this. */
 #define REFUSED_NS 10000000000ull
@@ -37,8 +38,10 @@ struct process {
 	__u32 tgid; /* 0: free */
 	__u64 used;
 	__u64 read_ns;
+	__u64 refresh_ns; /* they are read again so long after it */
 	struct code *code;
 	int count;
+	__u64 mappings;        /* a hash of them */
 	__u64 layout;          /* of unwind_memo.h; 0: some of its code is no file's, and may be another's elsewhere */
 	struct naming_jvm jvm; /* number 0: it runs none */
 	__u64 jvm_refused_ns;  /* 0: it was read, or not yet */
@@ -134,6 +137,7 @@ static __u64 mixed(__u64 layout, const struct code *code)
 static void read_code(struct user_unwind *users, struct process *process)
 {
 	FILE *file = patience_open_maps(process->tgid);
+	__u64 mappings = 1;
 	bool shared = true;
 	size_t capacity = 0;
 	char *line = NULL;
@@ -143,7 +147,6 @@ static void read_code(struct user_unwind *users, struct process *process)
 	if (!file)
 		return;
 	process->count = 0;
-	process->layout = 1;
 	while (process->count < CODE && getline(&line, &capacity, file) > 0) {
 		struct proc_map_line map;
 
@@ -157,13 +160,16 @@ static void read_code(struct user_unwind *users, struct process *process)
 			.major = map.major,
 			.minor = map.minor,
 		};
-		process->layout = mixed(process->layout, &process->code[process->count - 1]);
+		mappings = mixed(mappings, &process->code[process->count - 1]);
 		shared &= is_file_or_kernel(&map);
 		if (map.inode && is_libjvm(map.path))
 			meet_jvm(users, process, &map);
 	}
-	if (!shared || process->count == CODE)
-		process->layout = 0;
+	process->refresh_ns = mappings == process->mappings ? 2 * process->refresh_ns : REFRESH_NS;
+	if (process->refresh_ns > STALE_NS)
+		process->refresh_ns = STALE_NS;
+	process->mappings = mappings;
+	process->layout = shared && process->count < CODE ? mappings : 0;
 	free(line);
 	fclose(file);
 }
@@ -193,11 +199,12 @@ static struct process *find_process(struct user_unwind *users, __u32 tgid)
 	if (found->tgid != tgid) {
 		found->tgid = tgid;
 		found->count = 0;
-		found->layout = 0;
+		found->mappings = found->layout = 0;
+		found->refresh_ns = REFRESH_NS;
 		found->jvm.number = 0;
 		found->look_ns = 0;
 		read_code(users, found);
-	} else if (now_ns() - found->read_ns > REFRESH_NS) {
+	} else if (now_ns() - found->read_ns > found->refresh_ns) {
 		read_code(users, found);
 	}
 	found->used = ++users->uses;
