@@ -3,6 +3,7 @@
 
 import math
 import re
+import statistics
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -255,3 +256,16 @@ def ratios_of_rounds(without: Sequence[float], with_it: Sequence[float]) -> list
         math.sqrt(with_it[at] * with_it[at + 1] / (without[at] * without[at + 1]))
         for at in range(0, len(without) - 1, 2)
     ]
+
+
+def cpu_part(lines: Iterable[str], tool: int, cpus: int) -> float:
+    """The part of the CPU time of all CPUs that a tool's processes used, as the median of its recordings.
+
+    lines: number of the tool, then their CPU time in ns and the time in s, at the begin and at the end.
+    """
+    parts = []
+    for line in lines:
+        number, cpu_ns, begin_s, cpu_end_ns, end_s = line.split()
+        if int(number) == tool:
+            parts.append((int(cpu_end_ns) - int(cpu_ns)) * 1e-9 / (cpus * (float(end_s) - float(begin_s))))
+    return statistics.median(parts)

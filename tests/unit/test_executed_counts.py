@@ -12,6 +12,7 @@ from executed import (
     Phase,
     Symbols,
     cost_of,
+    cpu_part,
     functions_of,
     mean_run,
     phases_by_name,
@@ -153,3 +154,14 @@ def test_what_grows_evenly_is_no_difference() -> None:
     without = [grown[number] for number in (0, 3, 4, 7)]
     with_it = [1.02 * grown[number] for number in (1, 2, 5, 6)]
     assert ratios_of_rounds(without, with_it) == pytest.approx([1.02, 1.02])
+
+
+def test_the_part_of_all_cpus() -> None:
+    lines = [
+        "1 900000000 10.0 990000000 12.0",
+        "2 0 1.0 1000000000 2.0",
+        "2 0 5.0 30000000 6.0",
+        "2 5 7.0 40000005 8.0",
+    ]
+    assert cpu_part(lines, 1, 2) == pytest.approx(0.0225)
+    assert cpu_part(lines, 2, 2) == pytest.approx(0.02)
