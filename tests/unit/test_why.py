@@ -26,6 +26,7 @@ from lockline.investigation.model import (
     Step,
     Target,
     Unseen,
+    UserLockSeen,
     unread,
 )
 from lockline.render import why_words
@@ -314,6 +315,18 @@ def test_waits_that_only_the_run_time_explains(kind: Any, machine: bool) -> None
     assert (found.state, found.sure) == ("not testable", "low")
 
 
+def test_threads_that_yield_are_a_cause_though_nobody_sampled_them() -> None:
+    """The recording of futexes counted their calls; whether a machine's idle threads yield is another question."""
+    hidden = (HiddenWaits("spin", "app", 7, 3.05, "ticket_lock"),)
+    seen = (observation("totals", spins=None), observation("futex", user_waiters=0.0, hidden=hidden, spins=None))
+    known = known_of(*seen)
+    verdict = judge(replace(known, target=replace(known.target, tgids=(7,))), "budget")
+    assert verdict.cause is not None
+    assert (verdict.kind, verdict.cause.cause, verdict.sure) == ("cause", "user-spin", "medium")
+    assert "Function(name='ticket_lock')" in repr(verdict.cause.claim)
+    assert judge(replace(known, target=replace(known.target, tgids=())), "budget").kind == "nothing"
+
+
 @pytest.mark.parametrize(("paid_ms", "affordable"), [(150, True), (171, False)])
 def test_goroutines_are_followed_with_what_is_left(paid_ms: int, affordable: bool) -> None:
     """That recording ends by itself as well: two steps have cost so much each, of 400 ms."""
@@ -553,3 +566,17 @@ def test_watching_pays_no_recording() -> None:
     price = probes.price_of(probes.WATCH, first, 2.0)
     assert 43 * MS <= price <= 73 * MS
     assert probes.seconds_for(probes.WATCH, first, price) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("queue_lock", "Threads of server (100) wait for queue_lock, which may be a lock"),
+        ("", "Threads of server (100) wait at one place in its [heap], which may be a lock"),
+    ],
+)
+def test_a_futex_that_may_be_a_lock_is_called_so_once(name: str, words: str) -> None:
+    unclear = (UserLockSeen(name, "[heap]", 100, "server", 0x7F00, 2 * 10**9, 1000, 2.0, why="it may be"),)
+    known = known_of(observation("totals"), observation("futex", user_waiters=0.0, unclear=unclear))
+    (found,) = (one for one in hypotheses(known) if one.cause == "unclear-wait")
+    assert why_words.fact_words(found.claim) == words

@@ -286,12 +286,17 @@ def _unclear(number: int, futex: UserLockSeen) -> Hypothesis:
     """Waits that may be for a lock: the futex alone does not say."""
     lock, process = UserLock(futex.name, futex.mapping), Process(futex.comm, futex.tgid)
     told = fact("why-unclear", threads=Measure(futex.waiters, "threads"), why=Text(futex.why))
+    claim = (
+        fact("why-unclear-wait", process=process, lock=lock)
+        if futex.name
+        else fact("why-unclear-place", process=process, place=Text(futex.mapping or "memory"))
+    )
     return Hypothesis(
         cause="unclear-wait",
         subject=lock,
         state="likely",
         waiters=futex.waiters,
-        claim=fact("why-unclear-wait", process=process, lock=lock),
+        claim=claim,
         evidence=(Evidence(told, True, number),),
         remedies=(remedy("record-user-stacks", process=process),),
         sure="low",

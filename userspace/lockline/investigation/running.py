@@ -61,7 +61,9 @@ def hot_atomics(known: Investigation) -> tuple[Spin, ...]:
 def spinning(known: Investigation) -> float:
     """Threads that wait on CPUs on average, in their own code; 0 if nobody looked."""
     seen = spins_seen(known)
-    return 0.0 if seen is None else sum(one.cpus for one in worth_telling(seen[1]))
+    if seen is None:
+        return sum(one.waiters for one in _that_yield(known))
+    return sum(one.cpus for one in worth_telling(seen[1]))
 
 
 def _sure(one: Spin) -> Confidence:
@@ -132,16 +134,42 @@ def _hypothesis(number: int, spins: Spins, one: Spin) -> Hypothesis:
     )
 
 
+def _that_yield(known: Investigation) -> list[Hypothesis]:
+    """Threads of the chosen processes that a recording of their futexes saw in sched_yield(): no sample was needed."""
+    if not known.target.tgids:
+        return []
+    # The last such look counts.
+    seen = [(step.number, one.hidden) for step, one in known.observations if one.user_waiters is not None][-1:]
+    found = []
+    for number, one in ((number, one) for number, hidden in seen for one in hidden if one.kind == "spin"):
+        process = Process(one.comm, one.tgid)
+        told = fact("why-yields-counted", threads=Measure(one.threads, "threads"))
+        found.append(
+            Hypothesis(
+                cause="user-spin",
+                subject=process,
+                state="likely",
+                waiters=one.threads,
+                claim=fact("why-yields", process=process, caller=Function(one.function) if one.function else None),
+                evidence=(Evidence(told, True, number), Evidence(fact("why-spin-yield"), True, number)),
+                remedies=(remedy("why-spin-less"), remedy("why-perf-spin", process=process)),
+                sure="medium",
+            )
+        )
+    return found
+
+
 def of_spins(known: Investigation) -> list[Hypothesis]:
     """Whether threads wait on CPUs, in their own code."""
     claim = fact("why-spinning")
     seen = spins_seen(known)
     if seen is None:
+        counted = _that_yield(known)
         failed = [step for step in known.steps if step.probe == probes.SPINS and step.outcome == "failed"]
         if failed or not known.target.has_threads:
             evidence = Evidence(fact("why-not-sampled"), False, 0)
-            return [Hypothesis("user-spin", None, "not testable", 0.0, claim, (evidence,))]
-        return [Hypothesis("user-spin", None, "open", _EXPECTED, claim, tests=(probes.SPINS,))]
+            return [*counted, Hypothesis("user-spin", None, "not testable", 0.0, claim, (evidence,))]
+        return [*counted, Hypothesis("user-spin", None, "open", _EXPECTED, claim, tests=(probes.SPINS,))]
     number, spins = seen
     told = worth_telling(spins)
     if told:

@@ -45,6 +45,7 @@ SENTENCES: Mapping[str, str] = {
     "why-tracer": "a tracer makes tasks wait",
     "why-clock": "all CPUs wait for one clock device",
     "why-unclear-wait": "Threads of {process} wait for {lock}, which may be a lock",
+    "why-unclear-place": "Threads of {process} wait at one place in its {place}, which may be a lock",
     "why-hidden-waits": "Threads of {process} wait unseen: `{command}` shows what for",
     "why-unseen-goroutines": "Goroutines of {process} wait for mutexes, which the kernel does not see",
     "why-holder-sleeps": "The holder of {lock} sleeps with it held[, in {function}]",
@@ -119,6 +120,7 @@ SENTENCES: Mapping[str, str] = {
     "why-virtual-threads": "it runs virtual threads, which wait without the kernel",
     "why-virtual-monitors": "virtual threads wait for Java monitors without the kernel (JFR: jdk.JavaMonitorEnter)",
     "why-scheduled-tasks": "its threads switch between {tasks}, which wait without the kernel",
+    "why-yields-counted": "{threads:.1f} threads give their CPU away on average (sched_yield), and look again",
     "why-python-condition": (
         "{threads:.1f} threads wait for others in threading: for a Semaphore or a full Queue, or for work"
     ),

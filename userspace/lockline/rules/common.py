@@ -285,7 +285,7 @@ _NO_RELEASES = (
         "thread_run",
         "pythread_wrapper",
     ),
-    *("pythread_wrapper", "_multiprocessing_", "runtime.", "sync.", "internal/sync."),
+    *("pythread_wrapper", "_multiprocessing_", "runtime.", "sync.", "internal/sync.", "time.Sleep"),
     *("uv_", "v8::", "Builtins_", "node::"),
     # Code that HotSpot makes for itself, as lockline names it, and as its map does.
     *("HotSpot::", "Interpreter", "StubRoutines", "Stub Generator", "I2C/C2I"),
