@@ -590,6 +590,15 @@ def test_threads_of_openmp_of_which_one_never_waits(
         assert [(site.function, site.last, site.last_part) for site in found[0].sites] == [("main._omp_fn.0", 4, 1.0)]
 
 
+@pytest.mark.parametrize(("name", "known"), [(".gomp_critical_user_totals", True), ("totals", False)])
+def test_a_critical_section_that_its_function_jumps_out_of(name: str, known: bool) -> None:
+    """tally() waits, and wakes as its caller's region: the lock's own name tells what it is."""
+    waits = tuple(in_region(task, "tally") for task in (1, 2, 3))
+    seen = word(2, 4096, name=name, waits=waits, wakers_of=(in_region(4),), waiters=3, wait_ns=3 * WINDOW)
+    seen = replace(seen, futex=seen.futex._replace(object="/srv/solve"))
+    assert [(one.make, one.sure) for one in recognise([seen], (), WINDOW)] == ([(OPENMP_LOCK, "high")] if known else [])
+
+
 def test_one_word_of_a_condition_variable_is_known_by_its_function() -> None:
     waits = (from_functions("__futex_abstimed_wait_common", "pthread_cond_wait@@GLIBC_2.3.2", "serve"),)
     found = one(recognise([word(2, 4096, waits=waits)], (), WINDOW))

@@ -94,12 +94,16 @@ def _is_in_program(futex: user_rows.Futex) -> bool:
 
 def _of_word(entry: Seen, window_ns: int) -> Iterable[Recognised]:
     region, threads = _region(entry.waits), waiting((entry,), window_ns)
+    if entry.futex.name.startswith(_CRITICAL):
+        # By its name: the function that takes it may end with a jump to release it, and wakes from nowhere then.
+        why = f"a critical section: {threads:.1f} threads wait for it on average"
+        yield Recognised((entry.futex.id,), OPENMP_LOCK, lock=True, sure="high", why=why)
+        return
     if not region or _region(entry.wakes) != region:
         return
     told = f"threads wait in {region}(), and are woken there: {threads:.1f} on average"
     if _is_in_program(entry.futex):
-        what = "a critical section" if entry.futex.name.startswith(_CRITICAL) else "a lock"
-        yield Recognised((entry.futex.id,), OPENMP_LOCK, lock=True, sure="high", why=f"{what}: {told}")
+        yield Recognised((entry.futex.id,), OPENMP_LOCK, lock=True, sure="high", why=f"a lock: {told}")
     elif wakes_all_others(entry):
         why = f"{told}; who comes last wakes all others"
         sites = pthreads.sites_of((entry,))
