@@ -65,8 +65,8 @@ static void test_cost(void)
 		__u64 stack_ns;
 		__u32 asked, waiting, least, most;
 	} cases[] = {
-		{1000, 0, 0, 320, 440},      /* no more than this, however little they cost */
-		{30000, 0, 0, 230, 330},     /* 300 of 50 us */
+		{1000, 0, 0, 190, 280},      /* no more than this, however little they cost */
+		{70000, 0, 0, 130, 200},     /* 167 of 90 us */
 		{100000, 0, 0, 70, 130},     /* 100 of 120 us */
 		{5000000, 0, 0, 40, 80},     /* no fewer than this */
 		{5000000, 300, 0, 200, 400}, /* a number that was asked for, whatever it costs */

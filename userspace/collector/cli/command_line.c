@@ -201,7 +201,7 @@ static const struct option_row rows[] = {
 	 "starts",
 	 VALUE_FLAG, FOR_BOTH, 0, 0, AT(futex)},
 	{FUTEX_STACKS, "futex-stacks", "N",
-	 "with --futex: take this many stacks a second, of all CPUs together; default: 60 to 400, as many as cost "
+	 "with --futex: take this many stacks a second, of all CPUs together; default: 60 to 240, as many as cost "
 	 "1.5 % of a CPU",
 	 VALUE_U32, FOR_RECORD, 1, 1000, AT(futex_stacks)},
 	{GO, "go", NULL,

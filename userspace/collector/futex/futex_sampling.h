@@ -11,7 +11,7 @@
 
 /* Samples a second, waits and wakes together; more are unwound than stored where a program is new. */
 #define FUTEX_SAMPLES_A_SECOND      60
-#define FUTEX_MOST_SAMPLES_A_SECOND 400
+#define FUTEX_MOST_SAMPLES_A_SECOND 240
 /*
  * Beyond the least there are as many as take so much CPU time of a second, and this at once at the beginning, when all
  * stacks are new.
