@@ -97,20 +97,16 @@ static void wait_for(struct perfdata_beside *beside, __u64 summed)
 	}
 }
 
-/* The reader's block is the thread's from now on; room: wait for that of the next one. */
-static int hand_on(struct perfdata_beside *beside, bool room)
+/* The reader's block is full, and the thread's from now on. */
+static int hand_on(struct perfdata_beside *beside)
 {
 	int err;
 
 	pthread_mutex_lock(&beside->lock);
-	if (beside->blocks[beside->come % BLOCKS].count) {
-		beside->come++;
-		pthread_cond_signal(&beside->added);
-	}
+	beside->come++;
+	pthread_cond_signal(&beside->added);
 	/* Once all are full some go at once: to wake up takes as long as to sum many samples. */
-	if (!room)
-		wait_for(beside, beside->come);
-	else if (beside->come - beside->summed == BLOCKS)
+	if (beside->come - beside->summed == BLOCKS)
 		wait_for(beside, beside->come - BLOCKS / 2);
 	err = beside->err;
 	pthread_mutex_unlock(&beside->lock);
@@ -137,14 +133,28 @@ int perfdata_beside_samples(void *context, const struct memory_sample *samples, 
 		memcpy(block->samples + block->count, samples, some * sizeof(*samples));
 		block->count += some;
 		if (block->count == BLOCK)
-			err = hand_on(import->beside, true);
+			err = hand_on(import->beside);
 	}
 	return err;
 }
 
 int perfdata_beside_wait(struct perfdata_import *import)
 {
-	return import->beside ? hand_on(import->beside, false) : 0;
+	struct perfdata_beside *beside = import->beside;
+	struct block *block;
+	int err;
+
+	if (!beside)
+		return 0;
+	pthread_mutex_lock(&beside->lock);
+	wait_for(beside, beside->come);
+	err = beside->err;
+	pthread_mutex_unlock(&beside->lock);
+	/* The thread sleeps: to wake it up for a few, at each of many changes, takes longer than to sum them here. */
+	block = &beside->blocks[beside->come % BLOCKS];
+	err = err ?: perfdata_sums_samples(import, block->samples, block->count);
+	block->count = 0;
+	return err;
 }
 
 int perfdata_beside_end(struct perfdata_import *import)
