@@ -275,6 +275,10 @@ static void more_monitors_than_are_told(void)
 	for (int i = 0; i < HOTSPOT_MONITORS + 3; i++)
 		waits(i, BASE + 64 * i + 8);
 	CHECK(!look(0) && found.count == HOTSPOT_MONITORS && found.untold == 3, "%u", found.untold);
+	/* The next look begins at those. */
+	CHECK(found.cursor == HOTSPOT_MONITORS, "%u", found.cursor);
+	CHECK(!look(found.cursor) && found.list[0].address == BASE + 64 * HOTSPOT_MONITORS + 8, "%llx",
+	      (unsigned long long)found.list[0].address);
 }
 
 static void lists_that_lie(void)

@@ -278,11 +278,12 @@ static int read_waiters(struct look *look, __u32 cursor, struct hotspot_monitors
 
 	err = err ?: members(look, threads, out->looked_at, look->layout->fields[THREAD_PENDING], pending);
 	for (__u32 i = 0; !err && i < out->looked_at; i++) {
-		const __u32 place = pending[i] ? add_waiting(out, pending[i]) : HOTSPOT_MONITORS;
+		__u32 place;
 
-		if (place == HOTSPOT_MONITORS)
+		if (!pending[i])
 			continue;
-		if (out->waiters == HOTSPOT_WAITERS) {
+		place = add_waiting(out, pending[i]);
+		if (place == HOTSPOT_MONITORS || out->waiters == HOTSPOT_WAITERS) {
 			next = i < next ? i : next;
 			continue;
 		}
