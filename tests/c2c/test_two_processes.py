@@ -117,3 +117,15 @@ def test_an_error_reaches_the_caller(file: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     with open_recording(file) as recording, pytest.raises(ValueError, match="wrong"):
         list(c2c_lines.make_lines(recording, LINES, wrong, False, tmp_path))
+
+
+def test_where_no_process_can_be_started_one_makes_the_report(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone, _ = made(file, tmp_path, 1, monkeypatch)
+
+    def fork() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", fork)
+    assert made(file, tmp_path, 2, monkeypatch) == (alone, [])

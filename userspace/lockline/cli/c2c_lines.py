@@ -72,13 +72,17 @@ def make_lines(recording: Recording, count: int, make: MakeLines, addresses: boo
     document.prepare_pieces()
     turns = _turns(count)
     try:
-        child = _child(recording.path, recording.made_here, file, make, _taken(turns, count), addresses)
+        try:
+            child = _child(recording.path, recording.made_here, file, make, _taken(turns, count), addresses)
+        except OSError:
+            # No more processes are allowed: this one makes all lines.
+            child = 0
         try:
             own = dict(_numbered(recording, make, _taken(turns, count), addresses))
         finally:
             # If it failed, the child has no more to do either.
             os.ftruncate(turns, 0)
-            _, status = os.waitpid(child, 0)
+            status = os.waitpid(child, 0)[1] if child else 1
     finally:
         os.close(turns)
     if status:
