@@ -271,7 +271,8 @@ def test_the_bucket_of_a_futex(live: Path, recording: Path, tmp_path: Path) -> N
     found_at = tmp_path / "futexes.lockline"
     query = (
         "SELECT tgid, futex.address, lock.address FROM futex_bucket JOIN futex ON futex.id = futex JOIN lock ON"
-        " lock.id = lock WHERE tgid AND futex.id > 1 AND lock.address ORDER BY waits DESC"
+        " lock.id = lock WHERE tgid AND futex.id > 1 AND lock.address AND futex.comm LIKE 'stress-ng%'"
+        " ORDER BY waits DESC"
     )
     with running("stress-ng", "--futex", "2", "--timeout", "300", "--temp-path", tmp_path, share=0.3):
         with Collector(live, found_at, "--futex"):
