@@ -325,6 +325,10 @@ def test_threads_that_yield_are_a_cause_though_nobody_sampled_them() -> None:
     assert (verdict.kind, verdict.cause.cause, verdict.sure) == ("cause", "user-spin", "medium")
     assert "Function(name='ticket_lock')" in repr(verdict.cause.claim)
     assert judge(replace(known, target=replace(known.target, tgids=())), "budget").kind == "nothing"
+    # Many calls, of which none waits.
+    quick = observation("futex", user_waiters=0.0, hidden=(HiddenWaits("spin", "app", 7, 0.0, "poll"),), spins=None)
+    known = known_of(seen[0], quick)
+    assert judge(replace(known, target=replace(known.target, tgids=(7,))), "budget").kind == "nothing"
 
 
 @pytest.mark.parametrize(("paid_ms", "affordable"), [(150, True), (171, False)])

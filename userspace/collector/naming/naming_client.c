@@ -28,8 +28,12 @@
 #define LOOK_MS 50
 /* How long the end of a helper is waited for, once it was killed. */
 #define ENDS_MS 1000
-/* A helper that waits for a file so long, without having computed, waits for a server that does not answer. */
-#define FILE_MS 1000
+/*
+ * A helper that waits for a file so long, without having computed, waits for a server that does not answer.  One in
+ * user space, for which it sleeps as any other sleeper, may pause for longer.
+ */
+#define FILE_MS      1000
+#define USER_FILE_MS 3000
 /* So many such helpers are borne, which no signal ends; with more of them nothing is named until one has ended. */
 #define MOST_LEFT 16
 /* A helper that holds more closes what was asked for longest ago. */
@@ -248,7 +252,7 @@ static bool waits_for_a_file(const struct naming_client *client, struct progress
 		return false;
 	progress->still = (state == 'D' || state == 'S') && cpu_ns == progress->cpu_ns ? progress->still + 1 : 0;
 	progress->cpu_ns = cpu_ns;
-	return progress->still >= FILE_MS / LOOK_MS;
+	return progress->still >= (state == 'S' ? USER_FILE_MS : FILE_MS) / LOOK_MS;
 }
 
 /* What the helper asks for, into a page. */

@@ -137,7 +137,7 @@ static bool is_method(struct jvm *jvm, __u64 address)
 	struct known_method *known = &jvm->methods[(address >> 3 ^ address >> 12) % METHODS];
 	char name[NAMING_NAME];
 
-	if (known->address == address && now_ns() - known->at_ns < KEPT_NS)
+	if (address && known->address == address && now_ns() - known->at_ns < KEPT_NS)
 		return true;
 	if (hotspot_method_name(&jvm->layout, &memory, address, name, sizeof(name)))
 		return false;

@@ -89,8 +89,10 @@ class _Early:
         global _running
         _running = None
         if self._importing is not None:
-            self._importing.__exit__()
-            self._scratch.__exit__()
+            try:
+                self._importing.__exit__()
+            finally:
+                self._scratch.__exit__()
 
 
 def started(arguments: "Sequence[str]") -> _Early:

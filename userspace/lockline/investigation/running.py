@@ -141,7 +141,9 @@ def _that_yield(known: Investigation) -> list[Hypothesis]:
     # The last such look counts.
     seen = [(step.number, one.hidden) for step, one in known.observations if one.user_waiters is not None][-1:]
     found = []
-    for number, one in ((number, one) for number, hidden in seen for one in hidden if one.kind == "spin"):
+    # Many calls that hardly wait are sampled, or not told.
+    spins = ((number, one) for number, hidden in seen for one in hidden if one.kind == "spin")
+    for number, one in (pair for pair in spins if pair[1].threads >= ENOUGH_CPUS):
         process = Process(one.comm, one.tgid)
         told = fact("why-yields-counted", threads=Measure(one.threads, "threads"))
         found.append(
