@@ -17,7 +17,8 @@ static double within(double value, double most)
 	return value < LEAST ? LEAST : value > most ? most : value;
 }
 
-double futex_sampling_rate(const struct futex_sampling *sampling)
+/* Samples a second, by what stacks took. */
+static double rate_of(const struct futex_sampling *sampling)
 {
 	const double left = sampling->cpu_ns / FUTEX_FIRST_CPU_NS;
 
@@ -67,7 +68,7 @@ void futex_sampling_read(struct futex_sampling *sampling, __u32 cpus, __u64 now_
 	}
 	seconds = (now_ns - sampling->last_ns) * 1e-9;
 	see_cost(sampling, seconds, taken, unwound);
-	due = seconds * futex_sampling_rate(sampling) * part_with_room(unwound);
+	due = seconds * rate_of(sampling) * part_with_room(unwound);
 	sampling->last_ns = now_ns;
 	sampling->credit += due - taken;
 	if (sampling->credit > at_first)

@@ -44,8 +44,6 @@ struct futex_sampling {
 /* The rings of so many CPUs were read at now_ns, and had so many new samples. */
 void futex_sampling_read(struct futex_sampling *sampling, __u32 cpus, __u64 now_ns, __u64 taken,
 			 const struct futex_unwound *unwound);
-/* Samples a second, by what stacks took. */
-double futex_sampling_rate(const struct futex_sampling *sampling);
 /* What this CPU gets for its waits, and for its wakes: see takes_token() in bpf/futex.bpf.c. */
 __u32 futex_sampling_waits(const struct futex_sampling *sampling, __u32 cpu);
 __u32 futex_sampling_wakes(const struct futex_sampling *sampling, __u32 cpu);

@@ -56,7 +56,7 @@ struct naming_queue {
 	bool settled;    /* nothing more is looked for */
 	bool end;
 	struct naming_queue_counts counts;
-	struct naming_pace pace; /* without those that wait */
+	__u64 stacks_cpu_ns; /* that samples' stacks took */
 };
 
 static bool is_unnamed(const struct named *named)
@@ -141,7 +141,7 @@ static void find_frames(struct naming_queue *queue)
 	queue->samples_done++;
 	queue->samples_waiting--;
 	/* One that takes longer read what all others need: a program's tables. */
-	queue->pace.cpu_ns += cpu_ns < MOST_STACK_NS ? cpu_ns : MOST_STACK_NS;
+	queue->stacks_cpu_ns += cpu_ns < MOST_STACK_NS ? cpu_ns : MOST_STACK_NS;
 }
 
 static void find_waiters(struct naming_queue *queue)
@@ -392,9 +392,11 @@ void naming_queue_counts(struct naming_queue *queue, struct naming_queue_counts 
 void naming_queue_pace(struct naming_queue *queue, struct naming_pace *out)
 {
 	pthread_mutex_lock(&queue->lock);
-	*out = queue->pace;
-	out->waiting = queue->samples_done + queue->samples_waiting;
-	out->most_waiting = MOST_SAMPLES;
+	*out = (struct naming_pace){
+		.cpu_ns = queue->stacks_cpu_ns,
+		.waiting = queue->samples_done + queue->samples_waiting,
+		.most_waiting = MOST_SAMPLES,
+	};
 	pthread_mutex_unlock(&queue->lock);
 }
 
