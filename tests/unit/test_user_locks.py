@@ -651,6 +651,8 @@ def test_goroutines_that_nobody_followed_are_spoken_of() -> None:
         ]
 
     assert unseen_goroutines(process(30), WINDOW) == (Goroutines("api", 7, 30),)
+    # It was followed, and none waited for a mutex.
+    assert unseen_goroutines(process(30), WINDOW, followed=1) == ()
     # Of a busy program nobody knows; an idle one has none that wait.
     per_second = WINDOW // 1_000_000_000
     assert unseen_goroutines(process(3, slept=20 * per_second), WINDOW) == (Goroutines("api", 7, 0),)

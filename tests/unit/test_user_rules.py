@@ -47,12 +47,12 @@ from lockline.recording.user_rows import Futex, FutexTotal
 from lockline.render.screen_answer import answer_lines, answer_words
 from lockline.render.signals import futexes
 from lockline.rules import find_all
-from lockline.rules.common import released_in, waited_in
 from lockline.rules.report import make_report
 from recording_generator import RecordingBuilder
 from told import told
 
 MS = 1_000_000
+LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
 
 
 @pytest.fixture
@@ -498,36 +498,27 @@ def test_threads_that_spin_in_a_scheduler_and_its_tasks_are_both_told(quiet: Rep
     assert "What Haskell threads of h (7) wait for" in told
 
 
-LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
-# Frames of a program: main() calls book() at one place, and lets go itself at another.
-BOOK, IN_MAIN, MAIN_LETS_GO = Frame(1, "book", 8, ""), Frame(2, "main", 40, ""), Frame(3, "main", 90, "")
-
-
 @pytest.mark.parametrize(
-    ("frames", "released"),
+    ("function", "advice"),
     [
-        # book() ends with a jump to unlock: the frame that is left is main()'s, at the call of book().
-        ((IN_MAIN,), "book"),
-        ((BOOK, IN_MAIN), "book"),
-        ((MAIN_LETS_GO,), "main"),
+        ("main.serve", "go-narrow-mutex"),
+        ("example.com/net/http.(*Cache).Get", "go-narrow-mutex"),
+        ("log.(*Logger).output", "go-write-less"),
+        ("net/http.(*Server).trackConn", "go-call-less"),
+        ("math/rand.Int63", "go-call-less"),
     ],
-    ids=["jumps", "calls", "caller"],
 )
-def test_where_a_lock_is_released(frames: tuple[Frame, ...], released: str) -> None:
-    start = Frame(9, "__libc_start_call_main", 100, LIBC)
-    waits = FutexStack("waiter", 9, 9, 9, (Frame(5, "pthread_mutex_lock", 0, LIBC), BOOK, IN_MAIN, start))
-    wakes = FutexStack("waker", 9, 9, 0, (Frame(6, "pthread_mutex_unlock", 0, LIBC), *frames, start))
-    futex = of_program(2, LOCK, 5000 * MS, stacks=(waits, wakes))
-    assert (waited_in(futex), released_in(futex)) == ("book", released)
+def test_nobody_changes_a_mutex_of_gos_library(quiet: Report, function: str, advice: str) -> None:
+    frames = (Frame(1, "sync.(*Mutex).Lock", 0, "/srv/api"), Frame(2, function, 0, "/srv/api"))
+    stacks = tuple(FutexStack(role, 9, 9, 9, frames) for role in ("waiter", "waker"))
+    futex = of_program(2, LOCK, 2000 * MS, make=GO_MUTEX, stacks=stacks)
+    (found,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    assert found.remedies[0].action == advice
 
 
-def test_a_method_of_java_is_at_one_address_wherever_it_calls() -> None:
-    outer, inner = Frame(2, "App.outer", 0, "[java]"), Frame(1, "App.inner", 0, "[java]")
-    stacks = (FutexStack("waiter", 9, 9, 9, (inner, outer)), FutexStack("waker", 9, 9, 0, (outer,)))
-    assert released_in(of_program(2, LOCK, 5000 * MS, stacks=stacks)) == "App.outer"
-
-
-def test_where_a_program_begins_is_no_function_of_it() -> None:
-    """A script's locks are below the interpreter's own main()."""
-    frames = (Frame(1, "PyEval_Vector", 0, "/usr/bin/python3.11"), Frame(2, "__libc_start_call_main", 0, LIBC))
-    assert waited_in(of_program(2, LOCK, 5000 * MS, stacks=(FutexStack("waiter", 9, 9, 9, frames),))) == ""
+def test_where_threads_wait_of_which_nobody_knows_what_for(quiet: Report) -> None:
+    frames = (Frame(1, "pthread_cond_wait", 0, LIBC), Frame(2, "borrow", 0, "/srv/app"))
+    futex = of_program(2, UNCLEAR, 2000 * MS, stacks=(FutexStack("waiter", 9, 9, 9, frames),))
+    report = replace(quiet, futexes=Futexes((futex, of_program(3, UNCLEAR, 10 * MS)), ()))
+    told = answer_words(report, make_answer(report), Style())
+    assert "2.0 threads of programs wait on average, mostly in borrow() of server;" in told

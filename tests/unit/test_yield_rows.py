@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Threads that wait by sched_yield(): what they wait for, where that can be told."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,6 +38,11 @@ def by_four(*functions: str) -> list[Calls]:
     return [calls_from(*functions, task=task) for task in (1, 2, 3, 4)]
 
 
+def java_frames(*methods: str) -> tuple[rows.Frame, ...]:
+    """Methods of java.util.concurrent."""
+    return tuple(rows.Frame(2, f"java.util.concurrent.{name}", 0, "[java]") for name in methods)
+
+
 def yields(*waits: Calls, **figures: Any) -> Seen:
     """The row of a process that yields."""
     return word(90, 1, **{"ops": YIELD_OP, "wait_ns": 3 * WINDOW, "waiters": 4, "waits": waits} | figures)
@@ -61,6 +67,24 @@ def test_yields_alone_are_spinning_that_no_futex_explains() -> None:
     # Each returns at once, as nobody else wants the CPU: no time, and threads spin all the same.
     busy = yields(calls_from("take"), wait_ns=MS, calls=1_000_000)
     assert [one.kind for one in hidden_waits([busy], (), {}, WINDOW)] == ["spin"]
+
+
+def test_threads_spin_in_the_programs_own_function() -> None:
+    """A run time yields for it; where all is the run time's, its function is told."""
+    frames = (rows.Frame(1, "JVM_Yield", 0, "/usr/lib/jvm/lib/server/libjvm.so"), *java_frames("Exchanger.exchange"))
+    leaf = rows.Frame(1, "__sched_yield", 0, LIBC)
+    spun = replace(calls_from(), frames=(leaf, *frames, rows.Frame(2, "App.swap", 0, "[java]")))
+    assert [one.function for one in hidden_waits([yields(spun)], (), {}, WINDOW)] == ["App.swap"]
+    spun = replace(spun, frames=(leaf, *frames))
+    assert [one.function for one in hidden_waits([yields(spun)], (), {}, WINDOW)] == ["JVM_Yield"]
+
+
+def test_cxx_yields_in_one_function_of_its_library_and_sleeps_in_another() -> None:
+    """As std::atomic::wait() does (bits/atomic_wait.h)."""
+    spun = yields(*by_four("std::__detail::__atomic_spin<>", "acquire", "run"))
+    slept = lock_word("std::__detail::__platform_wait<int>", "acquire", "run")
+    (known,) = recognise([spun, slept], (2,), WINDOW)
+    assert (known.words, known.make, known.lock) == ((2, 90), BEHAVIOUR, True)
 
 
 @pytest.mark.parametrize("shared", [0, 1])

@@ -71,6 +71,7 @@ struct go_probes {
 	double trap_ns;
 	__u64 own_traps; /* while that was measured */
 	__u64 looked_ns, looked_traps;
+	__u64 followed;     /* processes */
 	bool ended[GROUPS]; /* too many traps */
 };
 
@@ -359,6 +360,8 @@ static int attach_to(struct go_probes *go, const __u32 *tgids, size_t count)
 
 		if (refused)
 			tell_refused(tgids[i], refused);
+		else
+			go->followed++;
 	}
 	user_symbols_close(users);
 	return err;
@@ -456,6 +459,9 @@ static int flush(void *state, struct ground *ground)
 	int err = recording_put(go->recording, loss, .name = "go_traps", .count = counted(go, -1) - go->own_traps,
 				.meaning = "traps at the waits and wakes of goroutines (--go)", .severity = "info");
 
+	err = err
+		      ?: recording_put(go->recording, loss, .name = "go_followed", .count = go->followed,
+				       .meaning = "processes whose goroutines are followed (--go)", .severity = "info");
 	err = err
 		      ?: recording_put(go->recording, loss, .name = "go_no_slot",
 				       .count = counted(go, FUTEX_COUNT_GO_NO_SLOT),

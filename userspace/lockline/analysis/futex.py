@@ -368,6 +368,12 @@ def _as_one(words: Sequence[FutexWaits], known: Recognised, waiters: Mapping[int
     return replace(merged, nature=kind, why=why, make=known.make)
 
 
+def _followed(recording: Recording) -> int:
+    """Processes in Go whose goroutines were followed (--go); without its count, one if there were traps at all."""
+    counts = {loss.name: loss.events for loss in recording.losses()}
+    return counts.get("go_followed", min(counts.get("go_traps", 0), 1))
+
+
 def _with_makes(
     recording: Recording,
     found: Sequence[FutexWaits],
@@ -386,7 +392,8 @@ def _with_makes(
         merged.append(_as_one([by_id[word] for word in known.words], known, waiters))
         taken.update(known.words)
     told = {entry.futex.tgid for entry in merged if entry.make in (GO_MUTEX, GO_RWMUTEX)}
-    unseen = tuple(one for one in unseen_goroutines(seen, window_ns) if one.tgid not in told)
+    unseen = unseen_goroutines(seen, window_ns, _followed(recording))
+    unseen = tuple(one for one in unseen if one.tgid not in told)
     comms = {task: who.comm for task, who in waiters.items()}
     hidden = hidden_waits(seen, taken, comms, window_ns)
     return [*merged, *(entry for entry in found if entry.futex.id not in taken)], unseen, hidden

@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, TypeAlias
 
+from lockline.analysis.program_functions import is_own
 from lockline.analysis.user_evidence import (
     HALF,
     SEVERAL,
+    Calls,
     Seen,
     by_process,
     is_yields,
@@ -114,6 +116,11 @@ def _python_condition(words: Iterable[Seen], window_ns: int) -> float:
     return threads if threads >= SEVERAL and _slept(found) * 1e9 >= _BUSY * window_ns else 0.0
 
 
+def _program_at(call: Calls) -> str:
+    """The program's function that yields, else the run time's: a run time yields for its locks, and for a program."""
+    return next((frame.symbol for frame in call.frames if is_own(frame)), "") or place_of(call)
+
+
 def _spinning(words: Iterable[Seen], window_ns: int) -> tuple[float, str] | None:
     """Threads that yield on average, and where; None: hardly any."""
     for entry in filter(is_yields, words):
@@ -122,7 +129,7 @@ def _spinning(words: Iterable[Seen], window_ns: int) -> tuple[float, str] | None
             continue
         places: Counter[str] = Counter()
         for call in entry.waits:
-            places[place_of(call)] += call.wait_ns
+            places[_program_at(call)] += call.wait_ns
         return threads, max(sorted(places), key=lambda place: places[place], default="")
     return None
 

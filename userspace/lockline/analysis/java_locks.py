@@ -10,18 +10,12 @@ from collections.abc import Iterable
 
 from lockline.analysis.futex_waits import FutexWaits
 from lockline.analysis.java_monitors import class_of
-from lockline.analysis.user_evidence import JAVA_LOCK, JAVA_QUEUE, MOST
+from lockline.analysis.program_functions import method_of
+from lockline.analysis.user_evidence import MOST, OF_PACKAGE
 
-# Whose name is that of a class of this package.
-OF_PACKAGE = (JAVA_LOCK, JAVA_QUEUE)
 _PACKAGE = "java.util.concurrent."
 # What these classes are made of: a program that calls them makes a lock of its own.
 _PARTS = ("LockSupport", "AbstractQueuedSynchronizer", "AbstractQueuedLongSynchronizer")
-
-
-def method_of(symbol: str) -> str:
-    """A method's name without its type and parameters: compiled ones have the type that they return before it."""
-    return symbol.partition("(")[0].rpartition(" ")[2]
 
 
 def _class_in(symbols: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from lockline.analysis.findings import UserLock
-from lockline.base.c_library import FUTEX_CALLERS, is_c_library
+from lockline.base.c_library import FUTEX_CALLERS, is_c_library, is_cxx_library
 from lockline.base.values import dataclass
 from lockline.recording import rows, user_rows
 
@@ -17,6 +17,7 @@ GIL = "CPython GIL"
 PY_MUTEX = "CPython PyMutex"
 MONITOR = "Java monitor"
 JAVA_LOCK = "java.util.concurrent lock"
+JAVA_BARRIER = "java.util.concurrent barrier"
 JAVA_QUEUE = "java.util.concurrent queue"
 GO_CHANNEL = "Go channel"
 GO_COND = "Go sync.Cond"
@@ -169,10 +170,13 @@ class Goroutines:
     wakes: int
 
 
+# Of Java, whose name is that of a class of java.util.concurrent.
+OF_PACKAGE = (JAVA_LOCK, JAVA_BARRIER, JAVA_QUEUE)
 # Threads that each wait at a word of their own: its address and name are the waiter's, and not the lock's.
 _CALLED = {
     MONITOR: "a Java monitor (its object moves)",
     JAVA_LOCK: "a lock of java.util.concurrent",
+    JAVA_BARRIER: "a barrier of java.util.concurrent",
     JAVA_QUEUE: "a queue of java.util.concurrent",
     NET_MONITOR: "a .NET monitor",
     NET_LOCK: "a lock of .NET",
@@ -205,7 +209,7 @@ def lock_called(futex: user_rows.Futex, make: str, class_name: str = "") -> User
     """
     if make == MONITOR and class_name:
         return UserLock(f"the monitor of class {class_name}", "")
-    if make in (JAVA_LOCK, JAVA_QUEUE) and class_name:
+    if make in OF_PACKAGE and class_name:
         return UserLock(f"{'an' if class_name[0] in 'AEIOU' else 'a'} {class_name} of java.util.concurrent", "")
     name = _CALLED.get(make, "") or futex.name or _CALLED_ON_HEAP.get(make, "")
     return UserLock(name, "" if name else futex.object)
@@ -328,9 +332,12 @@ def is_yields(entry: Seen) -> bool:
 
 
 def place_of(call: Calls) -> str:
-    """The function that called the C library's wait, or sched_yield(); '' if it has no name."""
-    caller = next(iter(below_c_library(call.frames)), None)
-    return caller.symbol if caller is not None else ""
+    """The function that called the C or C++ library's wait, or sched_yield(); '' if it has no name.
+
+    std::atomic::wait() yields in one of the library's functions, and sleeps in another one.
+    """
+    outer = below_c_library(call.frames)
+    return next((frame.symbol for frame in outer if not is_cxx_library(frame.symbol)), "")
 
 
 def circles(words: Sequence[Seen]) -> list[list[Seen]]:

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lockline.analysis import openmp_waits, pthreads
+from lockline.analysis.java_waits import java_waits
+from lockline.analysis.python_idle import python_conditions, python_queues
 from lockline.analysis.row_locks import row_locks
 from lockline.analysis.ruby_locks import ruby_locks
 from lockline.analysis.user_evidence import (
@@ -37,11 +39,9 @@ from lockline.analysis.user_evidence import (
     OPENMP_BARRIER,
     OUT_OF_CONDITION,
     PARKING_LOT,
-    PY_CONDITION,
     PY_LOCK,
     PY_MUTEX,
     PY_PROCESS_LOCK,
-    PY_QUEUE,
     RUST_CHANNEL,
     RUST_MUTEX,
     RUST_RWLOCK,
@@ -70,9 +70,7 @@ from lockline.analysis.user_evidence import (
     share_of,
     total_of,
     waiting,
-    waiting_of,
     waiting_still,
-    waits_for_notice,
     wake_each_other,
 )
 from lockline.base.values import dataclass
@@ -584,11 +582,12 @@ def _is_busy_go(words: Iterable[Seen], window_ns: int) -> bool:
     return sum(entry.total.slept for entry in entries) * 1e9 >= _GO_BUSY * max(window_ns, 1e9)
 
 
-def unseen_goroutines(seen: Iterable[Seen], window_ns: int) -> tuple[Goroutines, ...]:
+def unseen_goroutines(seen: Iterable[Seen], window_ns: int, followed: int = 0) -> tuple[Goroutines, ...]:
     """Busy programs in Go whose goroutines were not followed, those first that let go of mutexes others wait for.
 
     A goroutine waits without the kernel, and its thread runs others or sleeps for want of work: its futexes tell
-    nothing of how long, and mostly not even that it waits.
+    nothing of how long, and mostly not even that it waits.  followed: processes whose goroutines were followed, of
+    which some had none that waited; none are unseen if these may be all.
     """
     found = []
     for words in by_process(seen).values():
@@ -598,6 +597,8 @@ def unseen_goroutines(seen: Iterable[Seen], window_ns: int) -> tuple[Goroutines,
         if wakes >= _GO_ENOUGH or _is_busy_go(words.values(), window_ns):
             futex = next(iter(words.values())).futex
             found.append((Goroutines(futex.comm, futex.tgid, wakes if wakes >= _GO_ENOUGH else 0), words))
+    if len(found) <= followed:
+        return ()
     found.sort(key=lambda one: (-one[0].wakes, -sum(entry.total.slept for entry in one[1].values()), one[0].tgid))
     return tuple(one for one, _ in found)
 
@@ -679,79 +680,6 @@ def _barriers(processes: Processes, unclear: Collection[int]) -> Iterable[Recogn
                 )
 
 
-# It has no limit: whoever waits for one waits for work.
-_PYTHON_QUEUE = ("_queue_SimpleQueue_get",)
-
-
-def _python_queues(processes: Processes) -> Iterable[Recognised]:
-    """Queues of CPython's thread pools, whose idle threads pass the queue's lock on, as those of a lock do."""
-    for words in processes.values():
-        for entry in words.values():
-            if share_from(entry.waits, _PYTHON_QUEUE) >= MOST:
-                why = "threads wait in SimpleQueue.get() for work"
-                yield Recognised((entry.futex.id,), PY_QUEUE, lock=False, sure="high", why=why)
-
-
-# Producers that wait for room, where CPython names its program's functions.
-_PYTHON_PUTS = ("py::Queue.put",)
-# After each notice: a turn of the loop in which a thread of Python waits takes some 20 us.
-_SOME_WORK_NS = 200_000
-
-
-def _notified_by_others(words: Sequence[Seen], window_ns: int) -> bool:
-    """Whether others notify these threads, each wait once, who have no lock that the threads could wait for.
-
-    Who releases a lock has taken it before, and then waited for it at times as well; and a thread that keeps others
-    waiting is no more than one at each lock.  Those who notify wait at none of these words, and more threads wait than
-    notify, or several notify the same thread and never wait for each other.
-    """
-    waiters = {call.task for entry in words for call in entry.waits}
-    wakes: Counter[int] = Counter()
-    for call in (call for entry in words for call in entry.wakes):
-        wakes[call.task] += call.waits
-    others = wakes.keys() - waiters
-    if not others or sum(wakes[task] for task in others) < MOST * sum(wakes.values()):
-        return False
-    if total_of(words, "tasks_woken") < MOST * total_of(words, "slept"):
-        return False
-    shared = [entry for entry in words if len({call.task for call in entry.wakes} & others) > 1]
-    return waiting_still(words, window_ns) > len(others) or len(shared) >= HALF * len(words)
-
-
-def _work_each_time(found: Sequence[Seen], words: Collection[Seen], window_ns: int) -> bool:
-    """Whether threads that were notified then do something, and do not wait again at once.
-
-    Who starves at a Semaphore is notified, finds it taken, and waits again.
-    """
-    tasks = {call.task for entry in found for call in entry.waits}
-    waited = waiting_of(tasks, words)
-    worked_ns = sum(max(window_ns - waited.get(task, 0), 0) for task in tasks)
-    return worked_ns >= _SOME_WORK_NS * total_of(found, "slept")
-
-
-def _python_conditions(processes: Processes, window_ns: int) -> Iterable[Recognised]:
-    """Threads of Python that wait for work: at a threading.Condition, as that of a queue.Queue is.
-
-    Who shares a Semaphore notifies the others, and waits in its turn: that is left to what the report says of it.
-    """
-    for words in processes.values():
-        for circle in circles([entry for entry in words.values() if waits_for_notice(entry)]):
-            calls = [call for entry in circle for call in entry.waits]
-            if not _notified_by_others(circle, window_ns) or share_from(calls, _PYTHON_PUTS) >= HALF:
-                continue
-            if not _work_each_time(circle, words.values(), window_ns):
-                continue
-            circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
-            yield Recognised(
-                tuple(entry.futex.id for entry in circle),
-                PY_CONDITION,
-                lock=False,
-                sure="medium",
-                why="each thread waits at a lock of its own, which threads release that wait for none of these:"
-                " they wait for work",
-            )
-
-
 # Whoever waits there waits for a lock or for a queue; that it behaves like a lock tells which.
 _PYTHON_WAITS = (
     (PY_PROCESS_LOCK, ("_multiprocessing_SemLock_acquire", "semlock_acquire")),
@@ -795,6 +723,7 @@ def recognise(
         ruby_locks(processes, window_ns),
         pthreads.held_while_idle(processes, locks, window_ns),
         _full_queues(processes, window_ns),
+        java_waits(processes, window_ns),
         row_locks(processes, window_ns),
         pthreads.barriers(processes),
         _made(processes, window_ns),
@@ -803,8 +732,8 @@ def recognise(
         _barriers(processes, unclear),
         openmp_waits.openmp_waits(processes, window_ns),
         _woken(processes, window_ns),
-        _python_queues(processes),
-        _python_conditions(processes, window_ns),
+        python_queues(processes),
+        python_conditions(processes, window_ns),
         _others(processes, unclear, window_ns),
         pthreads.conditions(processes),
     ):

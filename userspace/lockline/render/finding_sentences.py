@@ -251,7 +251,8 @@ REMEDIES: Mapping[str, str] = {
         "convert a time once a second and keep the text; glibc locks the time zone for each conversion, gmtime_r() too"
     ),
     "do-less-with-it-held": "do less with the lock held, and split it: one for each part of the data",
-    "even-work": "split the work evenly, or into small parts that whoever is free takes (OpenMP: schedule(dynamic))",
+    "even-work": "split the work evenly, or into small parts that whoever is free takes",
+    "even-work-openmp": "split the work evenly, or into small parts that whoever is free takes: schedule(dynamic)",
     "fewer-futex-waiters": "spin in user space before the system call, or have fewer threads wait on one futex",
     "find-holder": (
         "`lockline record --episodes -d 30` shows who holds it meanwhile: no interrupt is served on the waiting CPU"
@@ -275,6 +276,12 @@ REMEDIES: Mapping[str, str] = {
     "go-more-receivers": (
         "more goroutines that receive, or less to do for each value; a larger buffer helps only where values come in"
         " bursts, or where the channel hands out places, as a semaphore"
+    ),
+    "go-call-less": (
+        "{function} and its mutex are of Go's library: call it less often, or give each goroutine an object of its own"
+    ),
+    "go-write-less": (
+        "{function} has its mutex until the write is done: write less, or into a buffer that one goroutine writes out"
     ),
     "go-mutex-profile": (
         "`go tool pprof http://HOST/debug/pprof/mutex` (runtime.SetMutexProfileFraction) has the lines that make others"

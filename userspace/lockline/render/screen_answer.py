@@ -18,9 +18,11 @@ from lockline.analysis.answer import (
     waiting_for,
     whole_locks,
 )
-from lockline.analysis.futex_waits import BARRIER, FutexWaits
+from lockline.analysis.critical_sections import waited_in
+from lockline.analysis.futex_waits import BARRIER, UNCLEAR, FutexWaits
 from lockline.analysis.hidden_waits import SCHEDULERS, HiddenWaits
 from lockline.analysis.model import LockWaits, Report
+from lockline.analysis.user_evidence import HALF
 from lockline.atlas import atlas
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean
@@ -115,7 +117,7 @@ def _answer_parts(report: Report, answer: Answer, style: Style, guards: str = ""
     unseen = _unseen_words(report, style)
     words = _answer_words(report, answer, style, guards)
     # Of what waits unseen the reader needs to know more than of what was looked at.
-    words += ("" if unseen else looked) + _unclear_words(answer) + _barrier_words(report, answer)
+    words += ("" if unseen else looked) + _unclear_words(report, answer, style) + _barrier_words(report, answer)
     parts = [f"Only of the waits that {clean(chosen, style)} chose: {words}" if chosen else words]
     if answer.kind != "other locks":
         for number, part in enumerate(other_locks_words(report, style)):
@@ -147,14 +149,23 @@ def _guards(answer: Answer) -> str:
     return f"It guards {known.title}." if known is not None else ""
 
 
-def _unclear_words(answer: Answer) -> str:
+def _unclear_in(report: Report, style: Style) -> str:
+    """Where most of the waiting is of which nobody knows what it is for."""
+    futexes = report.futexes.futexes if report.futexes is not None else ()
+    unclear = [one for one in futexes if one.nature == UNCLEAR]
+    most = max(unclear, key=lambda one: one.waited_ns, default=None)
+    where = waited_in(most) if most is not None else ""
+    if most is None or not where or most.waited_ns < HALF * sum(one.waited_ns for one in unclear):
+        return ""
+    return f", mostly in {clean(where, style)}() of {clean(most.futex.comm, style)}"
+
+
+def _unclear_words(report: Report, answer: Answer, style: Style) -> str:
     """What waits besides, if one thread does all the time: the answer may be there."""
     if answer.unclear_waiting < max(_UNCLEAR_THREADS, answer.user_waiting or 0.0):
         return ""
-    return (
-        f" Besides, {_threads(answer.unclear_waiting)} of programs wait on average; whether for a lock or for work "
-        "is not known. See --futex."
-    )
+    waiting = f"{_threads(answer.unclear_waiting)} of programs wait on average{_unclear_in(report, style)}"
+    return f" Besides, {waiting}; whether for a lock or for work is not known (--futex)."
 
 
 def _barrier_words(report: Report, answer: Answer) -> str:

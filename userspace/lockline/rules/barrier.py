@@ -15,6 +15,7 @@ from lockline.analysis.findings import (
 )
 from lockline.analysis.futex_waits import BARRIER, BarrierSite, FutexWaits
 from lockline.analysis.model import Report
+from lockline.analysis.user_evidence import OPENMP_BARRIER
 from lockline.rules.common import ENOUGH_WAITS, USER_WORTH_TELLING, share
 
 # Of even work each of N threads comes last in 1/N of the rounds.  The one to blame comes last in more than halfway
@@ -63,7 +64,7 @@ def find(report: Report) -> list[Finding]:
                         "barrier-imbalance", process=process, task=last, threads=Measure(threads - 1, "threads")
                     ),
                     evidence=tuple(evidence),
-                    remedies=(remedy("even-work"),),
+                    remedies=(remedy("even-work-openmp") if futex.make == OPENMP_BARRIER else remedy("even-work"),),
                     impact=Impact(site.wait_ns),
                 )
             )

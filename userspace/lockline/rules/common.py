@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What several rules look at."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from lockline.analysis.answer import NEGLIGIBLE_USER_SHARE
 from lockline.analysis.c_library_locks import CLibraryLock, c_library_lock
 from lockline.analysis.findings import Fact, Function, Measure, Process, Remedy, Task, Text, fact, ns, part, remedy
 from lockline.analysis.futex_waits import FutexWaits
-from lockline.analysis.java_locks import method_of
 from lockline.analysis.library_locks import LibraryLock, library_lock
 from lockline.analysis.model import Holder, LockWaits, Report
-from lockline.analysis.run_times import is_interpreter
 from lockline.analysis.user_evidence import BEHAVIOUR
-from lockline.base.c_library import FUTEX_CALLERS, is_c_library, is_cxx_library
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal, without_internals
 
@@ -262,104 +258,3 @@ def record_again(report: Report, option: str, what: str) -> list[Remedy]:
         if probe.signal == signals.get(option, option) and probe.state == "off":
             return [remedy(what)]
     return []
-
-
-# Of the C library and of run times, around a wake: not where the lock is released.
-_NO_RELEASES = (
-    *FUTEX_CALLERS,
-    *("_ZN13ObjectMonitor", "ObjectMonitor::", "_ZN13SharedRuntime", "SharedRuntime::", "Unsafe_", "Parker::"),
-    *("ObjectSynchronizer::", "LightweightSynchronizer::"),
-    *("InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "_complete_monitor_", "os::Platform", "PlatformEvent::"),
-    *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry"),
-    *("start_thread", "__clone", "__libc_start", "__libc_init"),
-    *("core::ops::function::", "core::panic", "<core::", "<std::", "<alloc::"),
-    *(
-        "drop_gil",
-        "take_gil",
-        "Py",
-        "_Py",
-        "lock_Py",
-        "method_",
-        "cfunction_",
-        "builtin_",
-        "thread_run",
-        "pythread_wrapper",
-    ),
-    *("pythread_wrapper", "_multiprocessing_", "runtime.", "sync.", "internal/sync.", "time.Sleep"),
-    *("uv_", "v8::", "Builtins_", "node::"),
-    # Code that HotSpot makes for itself, as lockline names it, and as its map does.
-    *("HotSpot::", "Interpreter", "StubRoutines", "Stub Generator", "I2C/C2I"),
-    "__gthread_",
-    *("absl::", "Absl", "parking_lot", "lock_api", "crossbeam", "folly::", "tbb::", "boost::"),
-    *("QBasicMutex::", "QMutex::", "QRecursiveMutex::", "QReadWriteLock::", "QSemaphore::", "QWaitCondition::"),
-    *("g_mutex_", "g_rec_mutex_", "g_rw_lock_", "g_cond_", "g_async_queue_"),
-    *("GOMP_", "gomp_", "__kmp", "omp_", "semlock"),
-    *("ethr_", "erts_proc_lock", "call_into_lisp"),
-    *("rb_", "ruby_", "gvl_", "thread_sched_", "do_mutex_", "vm_exec", "vm_call_", "vm_sendish", "invoke_block_"),
-)
-
-
-# Of Java's own library.
-_JAVA_OWN = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
-# Code that HotSpot makes for itself (share/c1/c1_Runtime1.cpp).
-_JAVA_STUB = " Runtime1 stub"
-# The module of code that a JVM made (userspace/collector/naming/naming_queue.c).
-_JAVA_CODE = "[java]"
-
-
-def _is_own(frame: Frame) -> bool:
-    """Whether a function is the program's, and not one of the C library or of a run time."""
-    name = frame.symbol
-    if (
-        is_interpreter(frame.module)
-        or is_c_library(frame.module)
-        or not name
-        or name.startswith(_NO_RELEASES)
-        or is_cxx_library(name)
-        or name.endswith(_JAVA_STUB)
-    ):
-        return False
-    return not method_of(name).startswith(_JAVA_OWN)
-
-
-def _most(by_function: Mapping[str, int]) -> str:
-    return max(sorted(by_function), key=lambda name: by_function[name], default="")
-
-
-def _own_frames(futexes: Iterable[FutexWaits], role: str) -> Iterator[tuple[list[Frame], int]]:
-    """The program's own frames of each stack, innermost first, with its samples."""
-    for stack in (stack for futex in futexes for stack in futex.stacks if stack.role == role):
-        own = [frame for frame in stack.frames if _is_own(frame)]
-        if own:
-            yield own, stack.samples
-
-
-def most_released(futexes: Sequence[FutexWaits]) -> str:
-    """The program's function that most of the sampled wakes of these futexes come from; '' if none is known.
-
-    A function whose last act is to release leaves no frame of its own: its caller is found where a thread that waits in
-    that function has its caller, at the same return address.
-    """
-    called: defaultdict[Frame, Counter[str]] = defaultdict(Counter)
-    for own, samples in _own_frames(futexes, "waiter"):
-        for inner, outer in pairwise(own):
-            # A frame of a JVM has its method's address, wherever that calls.
-            if outer.module != _JAVA_CODE:
-                called[outer][inner.symbol] += samples
-    released: Counter[str] = Counter()
-    for own, samples in _own_frames(futexes, "waker"):
-        released[_most(called[own[0]]) if own[0] in called else own[0].symbol] += samples
-    return _most(released)
-
-
-def waited_in(futex: FutexWaits) -> str:
-    """The program's function that most of the sampled waits are in; '' if none is known."""
-    waited: Counter[str] = Counter()
-    for own, samples in _own_frames((futex,), "waiter"):
-        waited[own[0].symbol] += samples
-    return _most(waited)
-
-
-def released_in(futex: FutexWaits) -> str:
-    """The program's function that most of the sampled wakes come from; '' if none is known."""
-    return most_released((futex,))

@@ -14,6 +14,7 @@ from lockline.analysis.c_library_locks import (
     TIME_ZONE,
     CLibraryLock,
 )
+from lockline.analysis.critical_sections import released_in, waited_in
 from lockline.analysis.findings import (
     Fact,
     Finding,
@@ -36,6 +37,7 @@ from lockline.analysis.java_monitors import ENOUGH_LOOKS as ENOUGH_AT_MONITORS
 from lockline.analysis.java_monitors import heaviest, owner_of
 from lockline.analysis.library_locks import LibraryLock
 from lockline.analysis.model import Report
+from lockline.analysis.program_functions import go_package, is_go_writer
 from lockline.analysis.pthreads import PHASE_WORD
 from lockline.analysis.user_evidence import (
     ATOMICS,
@@ -67,10 +69,8 @@ from lockline.rules.common import (
     empty_wakes,
     is_made_by_others,
     library_of,
-    released_in,
     share,
     user_waits,
-    waited_in,
 )
 from lockline.rules.herd import condition_of, out_of_condition
 
@@ -216,6 +216,16 @@ def _of_monitor(class_name: str) -> tuple[Remedy, ...]:
     return remedy("java-narrow-monitor"), remedy("java-lock-events")
 
 
+def _of_go_mutex(where: str) -> tuple[Remedy, ...]:
+    """What to do about a sync.Mutex.  where: it is waited for; nobody changes Go's own library."""
+    package = go_package(where)
+    if not package:
+        return remedy("go-narrow-mutex"), remedy("go-mutex-profile")
+    if is_go_writer(package):
+        return remedy("go-write-less", function=Function(where)), remedy("go-mutex-profile")
+    return remedy("go-call-less", function=Function(where)), remedy("go-mutex-profile")
+
+
 def _remedies(make: str, process: Process, released: str, stacks: bool, class_name: str) -> tuple[Remedy, ...]:
     """What to do, in the language's terms.  class_name: of a Java object that is locked, if it is known."""
     if make == GIL:
@@ -237,7 +247,7 @@ def _remedies(make: str, process: Process, released: str, stacks: bool, class_na
     if make == JAVA_LOCK:
         return _of_java_lock(class_name)
     if make == GO_MUTEX:
-        return remedy("go-narrow-mutex"), remedy("go-mutex-profile")
+        return _of_go_mutex(released)
     if make == GO_RWMUTEX:
         return remedy("go-narrow-rwmutex"), remedy("go-block-profile")
     if make == ROW_LOCK:

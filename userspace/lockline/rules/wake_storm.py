@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Wake-ups in vain: threads that are woken many at once and sleep again, or nobody who wakes (record --futex)."""
 
+from lockline.analysis.critical_sections import released_in, waited_in
 from lockline.analysis.findings import (
     Fact,
     Finding,
@@ -16,7 +17,7 @@ from lockline.analysis.findings import (
 )
 from lockline.analysis.futex_waits import CONDITION, LOCK, SEMAPHORE, UNCLEAR, FutexWaits
 from lockline.analysis.model import Report
-from lockline.rules.common import empty_wakes, is_made_by_others, released_in, waited_in
+from lockline.rules.common import empty_wakes, is_made_by_others
 from lockline.rules.herd import HERD, condition_of, woken_at_once
 
 # Awake for less on average, a thread had next to nothing to do.

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""In which function a critical section is, by the stacks of waits and of wakes."""
+
+import pytest
+
+from lockline.analysis.critical_sections import released_in, waited_in
+from lockline.analysis.futex_waits import LOCK, FutexStack
+from lockline.recording.rows import Frame
+from test_user_rules import MS, of_program
+
+LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
+# Frames of a program: main() calls book() at one place, and lets go itself at another.
+BOOK, IN_MAIN, MAIN_LETS_GO = Frame(1, "book", 8, ""), Frame(2, "main", 40, ""), Frame(3, "main", 90, "")
+
+
+@pytest.mark.parametrize(
+    ("frames", "waited", "released"),
+    [
+        # book() ends with a jump to unlock: the frame that is left is main()'s, at the call of book().
+        ((IN_MAIN,), "book", "book"),
+        ((BOOK, IN_MAIN), "book", "book"),
+        # book() returns with the lock held: the section is in main(), too.
+        ((MAIN_LETS_GO,), "main", "main"),
+        # main() itself ends with a jump to unlock.
+        ((), "main", "main"),
+    ],
+    ids=["jumps", "calls", "caller", "caller jumps"],
+)
+def test_where_a_lock_is_released(frames: tuple[Frame, ...], waited: str, released: str) -> None:
+    start = Frame(9, "__libc_start_call_main", 100, LIBC)
+    waits = FutexStack("waiter", 9, 9, 9, (Frame(5, "pthread_mutex_lock", 0, LIBC), BOOK, IN_MAIN, start))
+    wakes = FutexStack("waker", 9, 9, 0, (Frame(6, "pthread_mutex_unlock", 0, LIBC), *frames, start))
+    futex = of_program(2, LOCK, 5000 * MS, stacks=(waits, wakes))
+    assert (waited_in(futex), released_in(futex)) == (waited, released)
+
+
+def test_a_method_of_java_is_at_one_address_wherever_it_calls() -> None:
+    outer, inner = Frame(2, "App.outer", 0, "[java]"), Frame(1, "App.inner", 0, "[java]")
+    stacks = (FutexStack("waiter", 9, 9, 9, (inner, outer)), FutexStack("waker", 9, 9, 0, (outer,)))
+    assert released_in(of_program(2, LOCK, 5000 * MS, stacks=stacks)) == "App.outer"
+
+
+def test_where_a_program_begins_is_no_function_of_it() -> None:
+    """A script's locks are below the interpreter's own main()."""
+    frames = (Frame(1, "PyEval_Vector", 0, "/usr/bin/python3.11"), Frame(2, "__libc_start_call_main", 0, LIBC))
+    assert waited_in(of_program(2, LOCK, 5000 * MS, stacks=(FutexStack("waiter", 9, 9, 9, frames),))) == ""
+
+
+def stack(role: str, *functions: str, samples: int = 9) -> FutexStack:
+    frames = tuple(Frame(16 * at, name, 16 * at, "/srv/app") for at, name in enumerate(functions, 1))
+    return FutexStack(role, samples, samples, samples, frames)
+
+
+@pytest.mark.parametrize(
+    ("waits", "wakes", "section"),
+    [
+        # A wrapper of the program's own, and a guard in two functions.
+        ([("my_lock", "update", "run")], [("my_unlock", "update", "run")], ("update", "update")),
+        ([("M::lock", "G::G", "book", "run")], [("M::unlock", "G::~G", "book", "run")], ("book", "book")),
+        # Called from two functions: that with most waits, and that with most wakes.
+        (
+            [("my_lock", "update", "run"), ("my_lock", "look", "run")],
+            [("my_unlock", "look", "run"), ("my_unlock", "update", "run")],
+            ("update", "look"),
+        ),
+        # Both take the lock and release it: who calls them has nothing to do with it.
+        ([("put", "run"), ("get", "run")], [("get", "run")], ("put", "get")),
+        # As Go calls what a defer does.
+        ([("main.book", "main.run")], [("main.book.deferwrap1", "main.book", "main.run")], ("main.book", "main.book")),
+        # Other threads release it: no function calls both.
+        ([("my_lock", "update", "writer")], [("my_unlock", "look", "reader")], ("my_lock", "my_unlock")),
+    ],
+    ids=["wrapper", "guard", "two callers", "two sections", "defer", "two threads"],
+)
+def test_where_one_function_takes_and_another_one_releases(
+    waits: list[tuple[str, ...]], wakes: list[tuple[str, ...]], section: tuple[str, str]
+) -> None:
+    stacks = [stack("waiter", *names, samples=9 - at) for at, names in enumerate(waits)]
+    stacks += [stack("waker", *names, samples=9 - at) for at, names in enumerate(wakes)]
+    futex = of_program(2, LOCK, 5000 * MS, stacks=tuple(stacks))
+    assert (waited_in(futex), released_in(futex)) == section

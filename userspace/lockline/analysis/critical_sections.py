@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""In which function of the program a lock's critical section is, by the stacks of waits and of wakes.
+
+A function that takes a lock and releases it is on both.  Where one function takes the lock and another one releases it
+(a wrapper of a program's own, a guard's constructor and destructor), the section is in the innermost function that
+calls both.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+from lockline.analysis.futex_waits import FutexStack, FutexWaits
+from lockline.analysis.program_functions import is_own
+from lockline.recording.rows import Frame
+
+# The module of code that a JVM made (userspace/collector/naming/naming_queue.c).
+_JAVA_CODE = "[java]"
+_GO_DEFER = re.compile(r"\.deferwrap\d+$")
+# Names of the program's functions on each stack, innermost first, with its samples.
+_Stacks: TypeAlias = Sequence[tuple[Sequence[str], int]]
+
+
+def _most(by_function: Mapping[str, int]) -> str:
+    return max(sorted(by_function), key=lambda name: by_function[name], default="")
+
+
+def _stacks(futexes: Iterable[FutexWaits], role: str) -> Iterator[FutexStack]:
+    return (stack for futex in futexes for stack in futex.stacks if stack.role == role)
+
+
+def _own(frames: Iterable[Frame]) -> list[str]:
+    """The program's own functions, innermost first; what Go makes of a defer is its function."""
+    return [_GO_DEFER.sub("", frame.symbol) for frame in frames if is_own(frame)]
+
+
+def _waits(futexes: Iterable[FutexWaits]) -> _Stacks:
+    found = ((_own(stack.frames), stack.samples) for stack in _stacks(futexes, "waiter"))
+    return [(names, samples) for names, samples in found if names]
+
+
+def _called(futexes: Iterable[FutexWaits]) -> Mapping[Frame, Counter[str]]:
+    """By caller, at its return address: the program's functions that waits have there."""
+    found: defaultdict[Frame, Counter[str]] = defaultdict(Counter)
+    for stack in _stacks(futexes, "waiter"):
+        for inner, outer in pairwise(stack.frames):
+            # A frame of a JVM has its method's address, wherever that calls.
+            if is_own(inner) and outer.module != _JAVA_CODE:
+                found[outer][inner.symbol] += stack.samples
+    return found
+
+
+def _wakes(futexes: Sequence[FutexWaits]) -> _Stacks:
+    """The same of wakes, each with the function that ended with a jump to release the lock.
+
+    It leaves no frame of its own: its caller is found where a thread that waits in that function has its caller, at the
+    same return address.
+    """
+    called = _called(futexes)
+    found = []
+    for stack in _stacks(futexes, "waker"):
+        names = _own(stack.frames)
+        first = next((frame for frame in stack.frames if is_own(frame) or frame in called), None)
+        if first is not None and first in called:
+            names = [_most(called[first]), *names]
+        if names:
+            found.append((names, stack.samples))
+    return found
+
+
+def _innermost(stacks: _Stacks, others: _Stacks) -> str:
+    """The function that most of these stacks are in; where no innermost one is of both kinds, the first on both."""
+    heads, other_heads = ({names[0] for names, _ in of} for of in (stacks, others))
+    common: Collection[str] = ()
+    if heads.isdisjoint(other_heads):
+        common = {name for names, _ in others for name in names}
+    found: Counter[str] = Counter()
+    for names, samples in stacks:
+        found[next((name for name in names if name in common), names[0])] += samples
+    return _most(found)
+
+
+def most_released(futexes: Sequence[FutexWaits]) -> str:
+    """The program's function that most of the sampled wakes of these futexes come from; '' if none is known."""
+    return _innermost(_wakes(futexes), _waits(futexes))
+
+
+def waited_in(futex: FutexWaits) -> str:
+    """The program's function that most of the sampled waits are in; '' if none is known."""
+    return _innermost(_waits((futex,)), _wakes((futex,)))
+
+
+def released_in(futex: FutexWaits) -> str:
+    """The program's function that most of the sampled wakes come from; '' if none is known."""
+    return most_released((futex,))

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which functions of a stack are the program's, and not of the C library, of a run time or of a language's library."""
+
+import re
+
+from lockline.analysis.run_times import is_interpreter
+from lockline.base.c_library import FUTEX_CALLERS, is_c_library, is_cxx_library
+from lockline.recording.rows import Frame
+
+# Of the C library and of run times: not where a lock is taken or released.
+_NOT_OWN = (
+    *FUTEX_CALLERS,
+    *("_ZN13ObjectMonitor", "ObjectMonitor::", "_ZN13SharedRuntime", "SharedRuntime::", "Unsafe_", "Parker::"),
+    *("ObjectSynchronizer::", "LightweightSynchronizer::"),
+    *("InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "_complete_monitor_", "os::Platform", "PlatformEvent::"),
+    *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry"),
+    *("start_thread", "__clone", "__libc_start", "__libc_init"),
+    *("core::ops::function::", "core::panic", "<core::", "<std::", "<alloc::"),
+    *(
+        "drop_gil",
+        "take_gil",
+        "Py",
+        "_Py",
+        "lock_Py",
+        "method_",
+        "cfunction_",
+        "builtin_",
+        "thread_run",
+        "pythread_wrapper",
+    ),
+    *("pythread_wrapper", "_multiprocessing_", "runtime.", "sync.", "internal/sync.", "time.Sleep"),
+    *("uv_", "v8::", "Builtins_", "node::"),
+    # Code that HotSpot makes for itself, as lockline names it, and as its map does.
+    *("HotSpot::", "Interpreter", "StubRoutines", "Stub Generator", "I2C/C2I"),
+    "__gthread_",
+    *("absl::", "Absl", "parking_lot", "lock_api", "crossbeam", "folly::", "tbb::", "boost::"),
+    *("QBasicMutex::", "QMutex::", "QRecursiveMutex::", "QReadWriteLock::", "QSemaphore::", "QWaitCondition::"),
+    *("g_mutex_", "g_rec_mutex_", "g_rw_lock_", "g_cond_", "g_async_queue_"),
+    *("GOMP_", "gomp_", "__kmp", "omp_", "semlock"),
+    *("ethr_", "erts_proc_lock", "call_into_lisp"),
+    *("rb_", "ruby_", "gvl_", "thread_sched_", "do_mutex_", "vm_exec", "vm_call_", "vm_sendish", "invoke_block_"),
+)
+
+
+# Of Java's own library.
+_JAVA_OWN = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
+# Code that HotSpot makes for itself (share/c1/c1_Runtime1.cpp).
+_JAVA_STUB = " Runtime1 stub"
+
+
+# Packages of Go's standard library (src/ of Go 1.25): a program's begin with a host's name, or are called main.
+_GO_LIBRARY = re.compile(
+    r"(?P<package>archive|bufio|bytes|compress|container|context|crypto|database|debug|embed|encoding|expvar|flag|fmt|go"
+    r"|hash|html|image|io|log|maps|math|mime|net|os|path|plugin|reflect|regexp|sort|strconv|strings|syscall|testing|text"
+    r"|time|unicode|unique|vendor)(?:/[\w./-]+)?\.(?:\(\*?\w|[A-Z])"
+)
+_GO_WRITES = ("bufio", "fmt", "io", "log", "os")
+
+
+def go_package(symbol: str) -> str:
+    """The package of Go's standard library that a function is of, up to its first slash; '': it is none of it."""
+    found = _GO_LIBRARY.match(symbol)
+    return found["package"] if found is not None else ""
+
+
+def is_go_writer(package: str) -> bool:
+    """Whether a package of Go's library writes to files and logs: who writes has a lock until the write is done."""
+    return package in _GO_WRITES
+
+
+def method_of(symbol: str) -> str:
+    """A method's name without its type and parameters: compiled ones have the type that they return before it."""
+    return symbol.partition("(")[0].rpartition(" ")[2]
+
+
+def is_own(frame: Frame) -> bool:
+    """Whether a function is the program's, and not one of the C library or of a run time."""
+    name = frame.symbol
+    if (
+        is_interpreter(frame.module)
+        or is_c_library(frame.module)
+        or not name
+        or name.startswith(_NOT_OWN)
+        or is_cxx_library(name)
+        or name.endswith(_JAVA_STUB)
+    ):
+        return False
+    return not method_of(name).startswith(_JAVA_OWN)
