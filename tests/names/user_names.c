@@ -4,6 +4,7 @@
  * frames a stack of zeros has there; "TGID ADDRESS again": as the first, with maps read again; "TGID ADDRESS java":
  * what the process's JVM calls the code there.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,7 +54,8 @@ int main(int argc, char **argv)
 			fflush(stdout);
 			continue;
 		}
-		if (user_symbols_lookup(users, tgid, address, name, sizeof(name), &offset, module, sizeof(module)))
+		if (user_symbols_lookup(users, tgid, address, name, sizeof(name), &offset, module, sizeof(module)) ==
+		    -EINVAL)
 			return 1;
 		printf("%s\t%llu\t%s\n", name, offset, module);
 		fflush(stdout);

@@ -34,6 +34,8 @@
  */
 #define FILE_MS      1000
 #define USER_FILE_MS 3000
+/* Such a file is asked once more so long after it; if that ends likewise, it has no names. */
+#define AGAIN_NS 5000000000ull
 /* So many such helpers are borne, which no signal ends; with more of them nothing is named until one has ended. */
 #define MOST_LEFT 16
 /* A helper that holds more closes what was asked for longest ago. */
@@ -63,6 +65,7 @@ struct object {
 	int debug; /* -1: none */
 	bool sent; /* the helper that runs has it */
 	bool bad;
+	__u64 again_ns; /* a helper waited for it: when it is asked once more; 0: none did */
 };
 
 struct naming_client {
@@ -433,11 +436,17 @@ static int ask_about(struct naming_client *client, __u64 number, struct question
 
 	if (!object || object->bad)
 		return -ENOENT;
+	if (now_ns() < object->again_ns)
+		return -EAGAIN;
 	object->used = ++client->uses;
 	for (int i = 0; err == -EPIPE && i < 2; i++)
 		err = atomic_load(&client->given_up) ? -ECANCELED : ask_once(client, object, question);
 	/* A JVM that cannot be read is no fault of its file. */
-	if ((err == -EPIPE || err == -EIO) && !question->memory_of && !atomic_load(&client->given_up)) {
+	if (err == -EIO && !question->memory_of && !object->again_ns) {
+		/* Who serves it may have paused. */
+		object->again_ns = now_ns() + AGAIN_NS;
+		err = -EAGAIN;
+	} else if ((err == -EPIPE || err == -EIO) && !question->memory_of && !atomic_load(&client->given_up)) {
 		object->bad = true;
 		client->counts.objects++;
 	} else if (err) {

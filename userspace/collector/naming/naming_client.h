@@ -40,7 +40,7 @@ __u64 naming_client_vdso(struct naming_client *client);
 /* Whether the number still stands for an object: of those that are used least it is forgotten. */
 bool naming_client_has(const struct naming_client *client, __u64 object);
 
-/* name "" if it has none; -ERANGE: the address belongs to another mapping. */
+/* name "" if it has none; -ERANGE: the address belongs to another mapping; -EAGAIN: it may be told later. */
 int naming_client_symbol(struct naming_client *client, __u64 object, const struct naming_place *place, char *name,
 			 size_t size, __u64 *offset);
 /* How far behind file_offset the symbol is mapped; -ENOENT; -EIO: the helper did not get through the file. */

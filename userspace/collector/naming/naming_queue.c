@@ -13,7 +13,7 @@
 
 #define MOST_WISHES 8192u
 #define MOST_FOUND  512u
-/* Frames of code without a file or a name: its process may write what it is when it ends. */
+/* Frames without a name of code without a file, which its process may write when it ends, or of a file that was slow. */
 #define MOST_UNNAMED 4096u
 /* 9 MiB, as far as they are used. */
 #define MOST_SAMPLES 1024u
@@ -75,18 +75,22 @@ static bool name_of_jvm(struct naming_queue *queue, struct named *out, bool meet
 	return true;
 }
 
-static void look_up(struct naming_queue *queue, const struct naming_wish *wish, struct named *out)
+/* Whether it may have a name later. */
+static bool look_up(struct naming_queue *queue, const struct naming_wish *wish, struct named *out)
 {
+	int err;
+
 	memset(out, 0, sizeof(*out));
 	out->wish = *wish;
 	/* Of a JVM by itself, which a map that it wrote may be older than. */
 	if (name_of_jvm(queue, out, false))
-		return;
+		return false;
 	/* Best effort: the process may be gone. */
-	user_symbols_lookup(queue->users, wish->tgid, wish->address, out->name, sizeof(out->name), &out->offset,
-			    out->module, sizeof(out->module));
+	err = user_symbols_lookup(queue->users, wish->tgid, wish->address, out->name, sizeof(out->name), &out->offset,
+				  out->module, sizeof(out->module));
 	if (is_unnamed(out))
 		name_of_jvm(queue, out, true);
+	return err == -EAGAIN || is_unnamed(out);
 }
 
 static void find_name(struct naming_queue *queue)
@@ -94,6 +98,7 @@ static void find_name(struct naming_queue *queue)
 	struct waiting next = queue->wishes[queue->first_wish];
 	const bool maps_are_old = queue->again && !queue->maps_again;
 	struct named named;
+	bool later;
 	__u64 took;
 
 	queue->maps_again |= maps_are_old;
@@ -103,13 +108,13 @@ static void find_name(struct naming_queue *queue)
 
 	if (maps_are_old)
 		user_symbols_maps_again(queue->users);
-	look_up(queue, &next.wish, &named);
+	later = look_up(queue, &next.wish, &named);
 	took = now_ns() - next.asked_ns;
 
 	pthread_mutex_lock(&queue->lock);
 	if (*named.name || !queue->again)
 		queue->found[(queue->first_found + queue->found_count++) % MOST_FOUND] = named;
-	if (!queue->again && is_unnamed(&named) && queue->unnamed_count < MOST_UNNAMED)
+	if (!queue->again && later && queue->unnamed_count < MOST_UNNAMED)
 		queue->unnamed[queue->unnamed_count++] = named.wish;
 	if (took > queue->counts.longest_ns)
 		queue->counts.longest_ns = took;

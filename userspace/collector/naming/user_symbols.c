@@ -158,7 +158,7 @@ static __u64 object_of(struct user_symbols *users, const struct process *process
 	return module->object;
 }
 
-/* -ERANGE: the address belongs to what is mapped behind the module. */
+/* -ERANGE: the address belongs to what is mapped behind the module; -EAGAIN: to the module, whose file does not answer. */
 static int name_in_module(struct user_symbols *users, const struct process *process, struct user_module *module,
 			  __u64 address, char *name, size_t size, __u64 *offset)
 {
@@ -176,7 +176,7 @@ static int name_in_module(struct user_symbols *users, const struct process *proc
 	/* A file of another kind has no symbols, whatever else is asked of it. */
 	if (!err)
 		user_symbol_cache_put(users->cache, object, &place, name, *offset);
-	return 0;
+	return err == -EAGAIN ? err : 0;
 }
 
 /* Code that was made at run time; the file may have been written since it was read. */
@@ -212,6 +212,7 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 	struct proc_mapping mapping;
 	struct user_module *found;
 	struct process *process;
+	int err = -ERANGE;
 
 	if (!name_size || !module_size)
 		return -EINVAL;
@@ -222,7 +223,9 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 	if (!process)
 		return 0;
 	found = find_module(process, address);
-	if (found && !name_in_module(users, process, found, address, name, name_size, offset)) {
+	if (found)
+		err = name_in_module(users, process, found, address, name, name_size, offset);
+	if (err != -ERANGE) {
 		snprintf(module, module_size, "%s", found->path);
 	} else if (!proc_mapping_at(tgid, address, &mapping)) {
 		/* Code that was made at run time, a stack, a heap. */
@@ -231,7 +234,7 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 	if (!*name && name_in_map(users, process, address, name, name_size, offset))
 		snprintf(module, module_size, "%s", process->map.path);
 	make_printable(module);
-	return 0;
+	return err == -EAGAIN && !*name ? err : 0;
 }
 
 int user_symbols_open(struct user_symbols **out, unsigned int max_processes)

@@ -14,7 +14,10 @@ struct naming_client;
 
 int user_symbols_open(struct user_symbols **out, unsigned int max_processes);
 void user_symbols_close(struct user_symbols *users);
-/* name and module are copied; name is "" if unknown, module "" if unmapped or gone. */
+/*
+ * name and module are copied; name is "" if unknown, module "" if unmapped or gone.  -EAGAIN: the module's file does
+ * not answer now, and may have a name later.
+ */
 int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, char *name, size_t name_size,
 			__u64 *offset, char *module, size_t module_size);
 
