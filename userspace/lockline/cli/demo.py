@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -21,6 +20,7 @@ from lockline.base.errors import LocklineError
 from lockline.cli import demo_load, terminal
 from lockline.cli import report as reports
 from lockline.cli.common import positive
+from lockline.cli.temporary import temporary
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report, with_lines
 
@@ -63,7 +63,7 @@ def _run_why(arguments: argparse.Namespace) -> tuple[str, int]:
     why.add_parser(parser.add_subparsers())
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-demo-")))
+        directory = stack.enter_context(temporary("demo"))
         pid = stack.enter_context(contended_load(directory))
         print(f"lockline: the load: {WHAT}", file=sys.stderr)
         command = ["why", "-p", str(pid), "--format", arguments.format, "--color", arguments.color]
@@ -158,7 +158,7 @@ def run_demo(seconds: int, selection: Selection, outlier_limit: int) -> tuple[Re
     _needs_root()
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-demo-")))
+        directory = stack.enter_context(temporary("demo"))
         recording = directory / "demo.lockline"
         pid = stack.enter_context(contended_load(directory))
         print(f"lockline: the load: {WHAT}; recording for {seconds} s", file=sys.stderr)

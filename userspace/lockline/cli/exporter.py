@@ -5,7 +5,6 @@ import argparse
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -18,6 +17,7 @@ from lockline.base.collector import NAME, end_with_us, ended_by_signals, finish,
 from lockline.base.errors import LocklineError
 from lockline.cli.common import argument, positive
 from lockline.cli.output import replace_whole
+from lockline.cli.temporary import temporary
 
 if TYPE_CHECKING:
     from lockline.export.metrics import Metrics
@@ -187,8 +187,8 @@ def _own(arguments: argparse.Namespace) -> "Generator[Metrics, None, None]":
     from lockline.export.metrics import Metrics
 
     metrics = Metrics()
-    with tempfile.TemporaryDirectory(prefix="lockline-exporter-") as directory:
-        path = Path(directory) / "recording"
+    with temporary("exporter") as directory:
+        path = directory / "recording"
         while True:
             with _recorded(path, arguments.interval) as process:
                 while process.poll() is None:

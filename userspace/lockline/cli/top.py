@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,6 +20,7 @@ from lockline.base.text import Style
 from lockline.base.values import replace
 from lockline.cli import terminal
 from lockline.cli.common import add_wait_filter, positive, wait_filter
+from lockline.cli.temporary import temporary
 from lockline.cli.top_line import LineWatch
 from lockline.recording.reader import open_recording
 from lockline.top.frame import Shown, frame
@@ -185,7 +185,7 @@ def _recorder(arguments: argparse.Namespace, style: Style) -> Iterator[_Recorder
         raise LocklineError("top: recording needs root; run it with sudo, or name a recording: lockline top FILE")
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-top-")))
+        directory = stack.enter_context(temporary("top"))
         recorder = _Recorder(directory, arguments, style)
         stack.callback(recorder.stop)
         yield recorder

@@ -6,7 +6,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -22,6 +21,7 @@ from lockline.cli.common import add_html, check_html
 from lockline.cli.common import positive as positive_number
 from lockline.cli.help import DESCRIPTIONS, epilog
 from lockline.cli.parser import Parser
+from lockline.cli.temporary import temporary
 from lockline.cli.terminal import columns, page, painted, style
 from lockline.recording.connection import check_header
 from lockline.recording.reader import open_recording
@@ -141,8 +141,8 @@ def make_report(
     if options.btf is not None and (read := find_types((), options.btf).reader()) is not None:
         # A wrong file is refused before the watch, not instead of it.
         read((), ("task_struct",), ())
-    with tempfile.TemporaryDirectory(prefix="lockline-watch-") as directory:
-        output = Path(options.output) if options.output is not None else Path(directory) / "watch.lockline"
+    with temporary("watch") as directory:
+        output = Path(options.output) if options.output is not None else directory / "watch.lockline"
         code = _watch(rest, output, options.output is None)
         if code:
             # It has said why.

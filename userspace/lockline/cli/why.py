@@ -8,7 +8,6 @@ import platform
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,6 +21,7 @@ from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean
 from lockline.cli import terminal
 from lockline.cli.common import add_html, add_wait_filter, argument, check_html, positive, wait_filter
+from lockline.cli.temporary import temporary
 from lockline.cli.why_counters import MOST_CHILDREN, descendants_of, watched
 from lockline.cli.why_steps import Made, make_step, not_started
 from lockline.investigation.choice import LEAST_BUDGET_NS, Ended, is_over, judge, left_unpaid, next_steps
@@ -355,7 +355,7 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     _check_budget(plan_of(arguments))
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
-        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lockline-why-")))
+        directory = stack.enter_context(temporary("why"))
         load = stack.enter_context(_load(arguments.load))
         target = target_of(arguments, None if load is None else load.pid)
         alive: Callable[[], bool] = watched(target) if load is None else (lambda: load.poll() is None)
