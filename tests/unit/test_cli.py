@@ -402,6 +402,19 @@ def test_a_full_disk_is_one_line(example: Path) -> None:
     assert done.stderr == "lockline: cannot write the output: No space left on device\n"
 
 
+@pytest.mark.parametrize("words", [["report"], ["help"], ["--version"]])
+def test_an_output_that_is_closed_is_one_line(example: Path, words: list[str]) -> None:
+    words = [*words, str(example)] if words == ["report"] else words
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "lockline", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(TOP / "userspace")},
+    )
+    assert (done.returncode, done.stderr) == (1, "lockline: cannot write the output: Bad file descriptor\n")
+
+
 @pytest.mark.parametrize("encoding, full", [("utf-8", "█"), ("ascii", "#"), ("latin-1", "#")])
 def test_output_in_the_terminals_encoding(installed: Path, example: Path, encoding: str, full: str) -> None:
     done = subprocess.run(

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* lockline-collect: records lock waits, imports memory samples, tells what this kernel offers, or its types. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernel/cpu_pairs.h"
 #include "cli/message.h"
@@ -47,6 +49,18 @@ static int doctor(const struct options *options)
 	return err;
 }
 
+/* What the shell closed (`>&-`) is no place for files that are opened, and output to it fails as any other. */
+static void fill_closed_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
@@ -62,6 +76,7 @@ int main(int argc, char **argv)
 		return naming_ask_main();
 	if (cgroup_ask_wanted(argc, argv))
 		return cgroup_ask_main(argv);
+	fill_closed_descriptors();
 	err = options_parse(&options, argc, argv);
 	if (err)
 		return err < 0;

@@ -214,8 +214,21 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _without_closed() -> None:
+    """What the shell closed (`>&-`) is no place for files that are opened, and its output fails as any other."""
+    for number, access in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free; kept by the programs that are started.
+            os.set_inheritable(os.open(os.devnull, access), True)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
 def main(argv: "Sequence[str] | None" = None) -> int:
     """Run one command; gives the exit code.  Output goes to stdout, all else to stderr."""
+    _without_closed()
     try:
         text, code = _run(sys.argv[1:] if argv is None else argv)
         if text:
