@@ -33,12 +33,12 @@ static __u32 taken_of(__u32 tokens, const struct machine *of)
 static __u64 samples_of(const struct machine *of, int from_second)
 {
 	struct futex_sampling sampling = {.a_second = of->asked};
-	struct futex_unwound unwound = {.waiting = of->waiting, .most_waiting = 1000};
+	struct naming_pace pace = {.waiting = of->waiting, .most_waiting = 1000};
 	__u64 now_ns = 1, taken = 0, all = 0;
 
 	for (__u64 read = 0; read < SECONDS * A_SECOND; read++) {
-		unwound.cpu_ns += taken * (of->stack_ns ?: 1000000);
-		futex_sampling_read(&sampling, of->cpus, now_ns, taken, &unwound);
+		pace.cpu_ns += taken * (of->stack_ns ?: 1000000);
+		futex_sampling_read(&sampling, of->cpus, now_ns, taken, &pace);
 		now_ns += READ_NS;
 		taken = 0;
 		for (__u32 cpu = 0; cpu < of->busy && cpu < of->cpus; cpu++) {
@@ -70,8 +70,7 @@ static void test_cost(void)
 		{100000, 0, 0, 70, 130},     /* 100 of 120 us */
 		{5000000, 0, 0, 40, 80},     /* no fewer than this */
 		{5000000, 300, 0, 200, 400}, /* a number that was asked for, whatever it costs */
-		{1000, 30, 0, 15, 45},       {20000, 300, 900, 0, 20}, /* there is hardly any room for them */
-		{20000, 300, 600, 60, 220},                            /* there is less and less */
+		{1000, 30, 0, 15, 45},       {20000, 300, 600, 60, 220}, /* there is less and less room for them */
 	};
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -89,6 +88,19 @@ static void test_cost(void)
 		      "%llu ns a stack, asked %u, %u wait: %llu a second, wanted %u to %u",
 		      (unsigned long long)cases[i].stack_ns, cases[i].asked, cases[i].waiting, (unsigned long long)got,
 		      cases[i].least, cases[i].most);
+	}
+}
+
+/* Not one, however long: it would be lost. */
+static void test_none_without_room(void)
+{
+	for (int new = 0; new < 2; new ++) {
+		const struct machine of = {
+			.cpus = 8, .busy = 8, .waits = 1000, .new = new, .asked = 300, .waiting = 900};
+
+		/* The first look is before there are any. */
+		CHECK(!samples_of(&of, 1), "%s futexes: %llu", new ? "new" : "old",
+		      (unsigned long long)samples_of(&of, 1));
 	}
 }
 
@@ -124,11 +136,11 @@ static void test_little_is_taken_whole(void)
 
 static void test_first_second(void)
 {
-	const struct futex_unwound unwound = {};
+	const struct naming_pace pace = {};
 	struct futex_sampling sampling = {};
 	__u64 taken = 0;
 
-	futex_sampling_read(&sampling, 2, 1, 0, &unwound);
+	futex_sampling_read(&sampling, 2, 1, 0, &pace);
 	for (__u32 cpu = 0; cpu < 2; cpu++)
 		taken += futex_sampling_waits(&sampling, cpu) + futex_sampling_wakes(&sampling, cpu) -
 			 2 * FUTEX_RESERVED;
@@ -220,8 +232,14 @@ static void test_sites(void)
 }
 
 static const struct test tests[] = {
-	TEST(test_rate),         TEST(test_few_busy), TEST(test_cost),  TEST(test_little_is_taken_whole),
-	TEST(test_first_second), TEST(test_places),   TEST(test_sites),
+	TEST(test_rate),
+	TEST(test_few_busy),
+	TEST(test_cost),
+	TEST(test_none_without_room),
+	TEST(test_little_is_taken_whole),
+	TEST(test_first_second),
+	TEST(test_places),
+	TEST(test_sites),
 };
 
 int main(void)

@@ -27,11 +27,11 @@ static double rate_of(const struct futex_sampling *sampling)
 	return FUTEX_SAMPLES_A_SECOND + (left > 0 ? left * (FUTEX_MOST_SAMPLES_A_SECOND - FUTEX_SAMPLES_A_SECOND) : 0);
 }
 
-static void see_cost(struct futex_sampling *sampling, double seconds, __u64 taken, const struct futex_unwound *unwound)
+static void see_cost(struct futex_sampling *sampling, double seconds, __u64 taken, const struct naming_pace *pace)
 {
 	sampling->cpu_ns += seconds * FUTEX_STACKS_CPU_NS - taken * FUTEX_SAMPLE_NS;
-	sampling->cpu_ns -= unwound->cpu_ns - sampling->seen_ns;
-	sampling->seen_ns = unwound->cpu_ns;
+	sampling->cpu_ns -= pace->cpu_ns - sampling->seen_ns;
+	sampling->seen_ns = pace->cpu_ns;
 	if (sampling->cpu_ns > FUTEX_FIRST_CPU_NS)
 		sampling->cpu_ns = FUTEX_FIRST_CPU_NS;
 	/* One large file must not keep the rate low for long. */
@@ -40,17 +40,18 @@ static void see_cost(struct futex_sampling *sampling, double seconds, __u64 take
 }
 
 /* A sample that finds no room for its stack tells less than none. */
-static double part_with_room(const struct futex_unwound *unwound)
+static double part_with_room(const struct naming_pace *pace)
 {
-	const double used = unwound->most_waiting ? (double)unwound->waiting / unwound->most_waiting : 0;
+	const double used = pace->most_waiting ? (double)pace->waiting / pace->most_waiting : 0;
 
 	return used < FULL ? 1 : used < 2 * FULL ? 2 - used / FULL : 0;
 }
 
 void futex_sampling_read(struct futex_sampling *sampling, __u32 cpus, __u64 now_ns, __u64 taken,
-			 const struct futex_unwound *unwound)
+			 const struct naming_pace *pace)
 {
 	const double at_first = (double)(sampling->a_second ?: FUTEX_SAMPLES_A_SECOND) * FUTEX_SECONDS_AT_FIRST;
+	const double room = part_with_room(pace);
 	double seconds, due, factor;
 
 	sampling->turn++;
@@ -62,21 +63,25 @@ void futex_sampling_read(struct futex_sampling *sampling, __u32 cpus, __u64 now_
 			.last_ns = now_ns,
 			.a_second = sampling->a_second,
 			.cpu_ns = FUTEX_FIRST_CPU_NS,
-			.seen_ns = unwound->cpu_ns,
+			.seen_ns = pace->cpu_ns,
 		};
 		return;
 	}
 	seconds = (now_ns - sampling->last_ns) * 1e-9;
-	see_cost(sampling, seconds, taken, unwound);
-	due = seconds * rate_of(sampling) * part_with_room(unwound);
+	see_cost(sampling, seconds, taken, pace);
+	due = seconds * rate_of(sampling) * room;
 	sampling->last_ns = now_ns;
 	sampling->credit += due - taken;
 	if (sampling->credit > at_first)
 		sampling->credit = at_first;
 	if (sampling->credit < -at_first)
 		sampling->credit = -at_first;
+	/* What is taken once there is room again is as it was before. */
+	sampling->full = !room;
+	if (sampling->full)
+		return;
 	/* As long as there is credit, what is taken may be more than what is due; a debt is paid back in a second. */
-	due += sampling->credit > 0 ? sampling->credit / 4 : sampling->credit * seconds;
+	due += sampling->credit > 0 ? sampling->credit * room / 4 : sampling->credit * seconds;
 	factor = taken <= due ? GROWTH : due > 0 ? due / taken : LEAST;
 	sampling->ordinary = within(sampling->ordinary * factor, MOST_ORDINARY);
 	/* Rows with few samples come first, until ordinary ones get next to none. */
@@ -94,6 +99,8 @@ static __u32 tokens(const struct futex_sampling *sampling, __u32 cpu, double par
 {
 	__u32 turn = (sampling->turn + cpu * 7) & 0xffff, ordinary = whole(sampling->ordinary * part, turn);
 
+	if (sampling->full)
+		return 0;
 	return ordinary ? FUTEX_RESERVED + ordinary : whole(sampling->reserved * part, turn);
 }
 

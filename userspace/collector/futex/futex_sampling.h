@@ -7,7 +7,10 @@
 #ifndef LOCKLINE_FUTEX_SAMPLING_H
 #define LOCKLINE_FUTEX_SAMPLING_H
 
+#include <stdbool.h>
 #include <linux/types.h>
+
+#include "naming/naming_queue.h"
 
 /* Samples a second, waits and wakes together; more are unwound than stored where a program is new. */
 #define FUTEX_SAMPLES_A_SECOND      60
@@ -23,13 +26,6 @@
 /* So many times that at once at the beginning: a recording of a second has enough of them. */
 #define FUTEX_SECONDS_AT_FIRST 4
 
-/* Of the stacks that were copied. */
-struct futex_unwound {
-	__u64 cpu_ns; /* that they took until now */
-	__u32 waiting;
-	__u32 most_waiting; /* 0: there is no room for any, and they are stored as they come */
-};
-
 struct futex_sampling {
 	double ordinary; /* of each CPU and kind, for a row that has some already */
 	double reserved; /* likewise, for one that has few */
@@ -38,12 +34,13 @@ struct futex_sampling {
 	__u32 a_second;  /* samples, as they were asked for; 0: by what they cost */
 	__u32 turn;
 	double cpu_ns; /* CPU time that stacks may still take, or took too much */
-	__u64 seen_ns; /* of struct futex_unwound */
+	__u64 seen_ns; /* of struct naming_pace */
+	bool full;     /* the queue of stacks has no room for any */
 };
 
-/* The rings of so many CPUs were read at now_ns, and had so many new samples. */
+/* The rings of so many CPUs were read at now_ns, and had so many new samples; pace: of the stacks that were copied. */
 void futex_sampling_read(struct futex_sampling *sampling, __u32 cpus, __u64 now_ns, __u64 taken,
-			 const struct futex_unwound *unwound);
+			 const struct naming_pace *pace);
 /* What this CPU gets for its waits, and for its wakes: see takes_token() in bpf/futex.bpf.c. */
 __u32 futex_sampling_waits(const struct futex_sampling *sampling, __u32 cpu);
 __u32 futex_sampling_wakes(const struct futex_sampling *sampling, __u32 cpu);

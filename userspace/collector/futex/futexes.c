@@ -302,22 +302,9 @@ void futexes_put_aside(struct futexes *futexes)
 	}
 }
 
-static struct futex_unwound unwound(const struct futexes *futexes)
-{
-	struct naming_pace pace = {};
-
-	if (futexes->stacks.naming)
-		naming_queue_pace(futexes->stacks.naming, &pace);
-	return (struct futex_unwound){
-		.cpu_ns = pace.cpu_ns,
-		.waiting = pace.waiting,
-		.most_waiting = pace.most_waiting,
-	};
-}
-
 int futexes_drain(struct futexes *futexes)
 {
-	struct futex_unwound stacks;
+	struct naming_pace pace = {};
 	__u64 taken = 0;
 	int err = 0;
 
@@ -333,8 +320,9 @@ int futexes_drain(struct futexes *futexes)
 		}
 		futexes->read[cpu] = pass.position;
 	}
-	stacks = unwound(futexes);
-	futex_sampling_read(&futexes->sampling, futexes->cpus, now_ns(), taken, &stacks);
+	if (futexes->stacks.naming)
+		naming_queue_pace(futexes->stacks.naming, &pace);
+	futex_sampling_read(&futexes->sampling, futexes->cpus, now_ns(), taken, &pace);
 	for (__u32 cpu = 0; cpu < futexes->cpus; cpu++) {
 		struct futex_state *state = state_of(futexes, cpu);
 

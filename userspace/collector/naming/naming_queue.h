@@ -59,10 +59,11 @@ struct naming_queue_counts {
 	__u64 not_unwound; /* samples that found the queue full, or that the recording's end left over */
 };
 
-/* Of samples' stacks: what the thread and its helper took for those that are done, and how many wait. */
+/* Of samples' stacks. */
 struct naming_pace {
-	__u64 cpu_ns;
-	__u32 waiting, most_waiting;
+	__u64 cpu_ns; /* that the thread and its helper took for those that are done */
+	__u32 waiting;
+	__u32 most_waiting; /* 0: there is no room for any, and they are stored as they come */
 };
 
 int naming_queue_open(struct naming_queue **out, unsigned int max_processes);
