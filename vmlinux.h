@@ -249,6 +249,8 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct task_struct *group_leader;
+	__u64 start_time;
+	__u64 self_exec_id;
 	char comm[16];
 	struct mm_struct *mm;
 	struct signal_struct *signal;

@@ -222,6 +222,7 @@ static __always_inline __u64 copy_registers(struct pt_regs *regs, struct futex_s
 /* regs: of the call's end, from where user space goes on. */
 static __noinline int copy_user_stack(struct pt_regs *regs, __u64 position)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 cpu = bpf_get_smp_processor_id(), index;
 	struct futex_stack *copy;
 	__u64 sp;
@@ -234,6 +235,7 @@ static __noinline int copy_user_stack(struct pt_regs *regs, __u64 position)
 	if (!copy)
 		return 0;
 	__sync_lock_test_and_set(&copy->sequence, 0);
+	copy->program = task->group_leader->start_time + task->self_exec_id;
 	sp = copy_registers(regs, copy);
 	/* What lies behind the stack's end is not there: as much as there is. */
 #pragma unroll

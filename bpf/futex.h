@@ -262,6 +262,7 @@ struct futex_stack {
 	__u64 sequence;    /* of its event; 0: being written */
 	__u64 stack_bytes; /* from the stack pointer on */
 	__u64 pc;
+	__u64 program; /* of its process: another one after an exec, or of a process that has its id later */
 	__u64 registers[FUTEX_STACK_REGISTERS]; /* by DWARF's numbers; x86-64 has 16 of them, arm64 32 */
 	__u8 stack[FUTEX_STACK_BYTES];
 };

@@ -298,6 +298,29 @@ static void a_stack_of_a_fork_is_known(void)
 	user_unwind_close(users);
 }
 
+/* An exec: its code may be another's at the same addresses, which no mapping tells that was read before. */
+static void another_program_of_a_process(void)
+{
+	struct user_unwind *users = user_unwind_open(NULL);
+	struct user_stack stack = copy;
+	__u64 frames[FRAMES];
+	int read, before;
+
+	stack.program = 1;
+	CHECK(user_unwind(users, &stack, frames) >= 4, "all of it");
+	read = mappings_read;
+	before = asked;
+	CHECK(user_unwind(users, &stack, frames) >= 4 && asked == before && mappings_read == read, "it is known");
+	stack.program = 2;
+	CHECK(user_unwind(users, &stack, frames) >= 4, "all of it");
+	CHECK(mappings_read == read + 1, "its mappings are read: %d", mappings_read - read);
+	stack.program = 0;
+	stack.pc++;
+	CHECK(user_unwind(users, &stack, frames) >= 4 && mappings_read == read + 1,
+	      "one that is not known is the last");
+	user_unwind_close(users);
+}
+
 /* Stacks that are new, each a second after the one before: where nothing moves, mappings are read less and less. */
 static void mappings_that_stay(void)
 {
@@ -382,6 +405,7 @@ int main(void)
 		TEST(frame_pointers),
 		TEST(a_stack_that_is_known),
 		TEST(a_stack_of_a_fork_is_known),
+		TEST(another_program_of_a_process),
 		TEST(mappings_that_stay),
 		TEST(memos_are_bounded_and_age),
 		TEST(a_method_in_another_has_no_place),

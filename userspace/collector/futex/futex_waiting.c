@@ -136,6 +136,7 @@ bool futex_waiting_stack(__u32 tgid, __u32 tid, __u64 address, struct user_stack
 	memset(out->registers, 0, sizeof(out->registers));
 	out->registers[STACK_POINTER] = sp;
 	out->tgid = tgid;
+	out->program = 0;
 	out->size = size;
 	return true;
 }

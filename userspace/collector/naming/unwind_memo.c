@@ -25,7 +25,8 @@ static bool is_like(const struct unwind_memo *memo, const struct memo_stack *sta
 
 static bool is_of(const struct unwind_memo *memo, const struct memo_stack *stack)
 {
-	return memo->tgid == stack->tgid || (stack->layout && memo->layout == stack->layout);
+	return (memo->tgid == stack->tgid && memo->program == stack->program) ||
+	       (stack->layout && memo->layout == stack->layout);
 }
 
 int unwind_memo_find(struct unwind_memos *memos, const struct memo_stack *stack, __u64 now_ns, __u64 *frames)
@@ -67,6 +68,7 @@ void unwind_memo_keep(struct unwind_memos *memos, const struct memo_stack *stack
 {
 	struct unwind_memo *oldest = memos->list, made = {
 							  .tgid = stack->tgid,
+							  .program = stack->program,
 							  .layout = stack->layout,
 							  .count = count,
 							  .at_ns = now_ns,

@@ -24,7 +24,8 @@
 struct memo_stack {
 	__u32 tgid;
 	__u32 size;
-	__u64 layout; /* of the process's code: equal where files and addresses are; 0: not known */
+	__u64 program; /* of struct user_stack */
+	__u64 layout;  /* of the process's code: equal where files and addresses are; 0: not known */
 	__u64 pc;
 	const __u8 *bytes;
 };
@@ -32,6 +33,7 @@ struct memo_stack {
 struct unwind_memo {
 	__u32 tgid;
 	__u32 count; /* of frames; 0: free */
+	__u64 program;
 	__u64 layout;
 	__u64 at_ns;
 	__u64 used;

@@ -37,6 +37,7 @@ struct code {
 struct process {
 	__u32 tgid; /* 0: free */
 	__u64 used;
+	__u64 program; /* of its last stack; 0: not known */
 	__u64 read_ns;
 	__u64 refresh_ns; /* they are read again so long after it */
 	struct code *code;
@@ -201,6 +202,7 @@ static struct process *find_process(struct user_unwind *users, __u32 tgid)
 		found->count = 0;
 		found->mappings = found->layout = 0;
 		found->refresh_ns = REFRESH_NS;
+		found->program = 0;
 		found->jvm.number = 0;
 		found->look_ns = 0;
 		read_code(users, found);
@@ -404,10 +406,20 @@ bool user_unwind_name(struct user_unwind *users, __u32 tgid, __u64 address, bool
 	return process && find_name(users, process, address, name, size, offset);
 }
 
+/* What is known of a process that runs another program by now holds no more, at the same addresses either. */
+static void see_program(struct user_unwind *users, const struct user_stack *stack)
+{
+	struct process *process = known_process(users, stack->tgid);
+
+	if (process && process->program && stack->program && process->program != stack->program)
+		process->tgid = 0;
+}
+
 int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames)
 {
 	struct memo_stack copy = {
 		.tgid = stack->tgid,
+		.program = stack->program,
 		.size = stack->size < NAMING_STACK_BYTES ? stack->size : NAMING_STACK_BYTES,
 		.pc = stack->pc,
 		.bytes = stack->bytes,
@@ -421,6 +433,7 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 
 	if (!stack->tgid)
 		return 0;
+	see_program(users, stack);
 	/* First: of more processes than have a place here each one's mappings would be read anew. */
 	process = known_process(users, stack->tgid);
 	copy.layout = process ? process->layout : 0;
@@ -434,6 +447,8 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 	}
 	if (process)
 		process->unwound_ns = now;
+	if (process && stack->program)
+		process->program = stack->program;
 	if (count || !process)
 		return count;
 	unwind(users, process, stack, &found);

@@ -17,6 +17,7 @@ struct user_unwind;
 struct user_stack {
 	__u32 tgid;
 	__u32 size;                        /* of the copy */
+	__u64 program;                     /* another one after an exec; 0: not known */
 	__u64 pc;                          /* see unwind_begin() */
 	__u64 registers[UNWIND_REGISTERS]; /* likewise */
 	__u8 bytes[NAMING_STACK_BYTES];    /* from the stack pointer on */
