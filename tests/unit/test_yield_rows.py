@@ -48,11 +48,11 @@ def yields(*waits: Calls, **figures: Any) -> Seen:
     return word(90, 1, **{"ops": YIELD_OP, "wait_ns": 3 * WINDOW, "waiters": 4, "waits": waits} | figures)
 
 
-def lock_word(*functions: str, address: int = 4096, id_: int = 2, shared: int = 0) -> Seen:
+def lock_word(*functions: str, address: int = 4096, id_: int = 2, shared: int = 0, **changed: int) -> Seen:
     """A word that three threads sleep at and wake each other, hardly ever: they spin before."""
     waits = tuple(calls_from(*functions, task=task, leaf="syscall") for task in (1, 2, 3))
     wakes = tuple(Calls(task, (), (), 10, 0) for task in (1, 2, 3))
-    peers = {"waiters": 3, "wakers": 3, "both": 3, "wakes": 900, "tasks_woken": 30, "wakes_empty": 870}
+    peers = {"waiters": 3, "wakers": 3, "both": 3, "wakes": 900, "tasks_woken": 30, "wakes_empty": 870} | changed
     return word(id_, address, shared=shared, wait_ns=10 * MS, waits=waits, wakers_of=wakes, **peers)
 
 
@@ -159,3 +159,35 @@ def test_threads_of_llvms_openmp_yield(function: str, make: str | None, lock: bo
     if make == OPENMP_BARRIER:
         # They are woken by chains: nobody is said to come last.
         assert [(site.function, site.rounds) for site in found[0].sites] == [(".omp_outlined.", 0)]
+
+
+def test_who_yields_before_it_sleeps_without_work_is_idle() -> None:
+    """As at a semaphore of C++20, on a machine without a free CPU."""
+    spun = yields(*by_four("std::__wait", "run"), wait_ns=2 * WINDOW)
+    slept = lock_word("std::__wait", "run", both=0, wakers=1)
+    (known,) = recognise([spun, slept], (), WINDOW)
+    assert (known.words, known.lock, known.unclear) == ((2, 90), False, False)
+    assert hidden_waits([spun, slept], known.words, {}, WINDOW) == ()
+    # Each yield returns at once: threads burn CPUs, whatever they wait for.
+    spun = yields(*by_four("std::__wait", "run"), calls=1_000_000)
+    assert recognise([spun, slept], (), WINDOW) == ()
+
+
+def test_all_who_sleep_are_woken_where_others_still_yield() -> None:
+    """A barrier, or a lock that wakes all: one wakes three of three others."""
+    spun = yields(*by_four("std::__wait", "run"))
+    slept = lock_word("std::__wait", "run", waiters=4, wakers=4, both=4, tasks_woken=90, wakes_empty=870)
+    (known,) = recognise([spun, slept], (2,), WINDOW)
+    assert (known.words, known.lock, known.unclear) == ((2, 90), False, True)
+    assert "a barrier, or a lock that wakes all" in known.why
+
+
+THREAD = "std::thread::_State_impl<std::thread::_Invoker<std::tuple<main::{lambda()#4}> > >::_M_run"
+
+
+def test_a_lambda_that_a_thread_runs_is_the_programs() -> None:
+    """It has no frame of its own, and its file is not the library's."""
+    (found,) = hidden_waits([yields(*by_four("std::__wait", THREAD))], (), {}, WINDOW)
+    assert found.function == "main::{lambda()#4}"
+    library = yields(calls_from("std::__wait", THREAD, module="/usr/lib/x86_64-linux-gnu/libstdc++.so.6"))
+    assert [one.function for one in hidden_waits([library], (), {}, WINDOW)] == [""]

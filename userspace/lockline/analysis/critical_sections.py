@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from lockline.analysis.futex_waits import FutexStack, FutexWaits
-from lockline.analysis.program_functions import is_own
+from lockline.analysis.program_functions import is_own, own_name
 from lockline.recording.rows import Frame
 
 # The module of code that a JVM made (userspace/collector/naming/naming_queue.c).
@@ -33,7 +33,7 @@ def _stacks(futexes: Iterable[FutexWaits], role: str) -> Iterator[FutexStack]:
 
 def _own(frames: Iterable[Frame]) -> list[str]:
     """The program's own functions, innermost first; what Go makes of a defer is its function."""
-    return [_GO_DEFER.sub("", frame.symbol) for frame in frames if is_own(frame)]
+    return [_GO_DEFER.sub("", name) for name in map(own_name, frames) if name]
 
 
 def _waits(futexes: Iterable[FutexWaits]) -> _Stacks:
@@ -48,7 +48,7 @@ def _called(futexes: Iterable[FutexWaits]) -> Mapping[Frame, Counter[str]]:
         for inner, outer in pairwise(stack.frames):
             # A frame of a JVM has its method's address, wherever that calls.
             if is_own(inner) and outer.module != _JAVA_CODE:
-                found[outer][inner.symbol] += stack.samples
+                found[outer][own_name(inner)] += stack.samples
     return found
 
 

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, TypeAlias
 
-from lockline.analysis.program_functions import is_own
+from lockline.analysis.program_functions import own_name
 from lockline.analysis.user_evidence import (
     HALF,
     SEVERAL,
     Calls,
     Seen,
+    burns_cpus,
     by_process,
     is_yields,
     place_of,
@@ -58,8 +59,6 @@ _COMMANDS: Mapping[Kind, str] = {
 }
 # Waits in a second from which on a program is not idle.
 _BUSY = 20
-# Calls of sched_yield() in a second from which on threads spin, if each returns at once.
-_SPINS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +117,14 @@ def _python_condition(words: Iterable[Seen], window_ns: int) -> float:
 
 def _program_at(call: Calls) -> str:
     """The program's function that yields, else the run time's: a run time yields for its locks, and for a program."""
-    return next((frame.symbol for frame in call.frames if is_own(frame)), "") or place_of(call)
+    return next(filter(None, map(own_name, call.frames)), "") or place_of(call)
 
 
 def _spinning(words: Iterable[Seen], window_ns: int) -> tuple[float, str] | None:
     """Threads that yield on average, and where; None: hardly any."""
     for entry in filter(is_yields, words):
         threads = waiting((entry,), window_ns)
-        if threads < SEVERAL and entry.total.calls * 1e9 < _SPINS * window_ns:
+        if threads < SEVERAL and not burns_cpus(entry, window_ns):
             continue
         places: Counter[str] = Counter()
         for call in entry.waits:

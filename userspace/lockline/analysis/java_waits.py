@@ -7,7 +7,7 @@ Each of them parks at a word of its own (java.util.concurrent.locks.LockSupport)
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from lockline.analysis.program_functions import is_own
+from lockline.analysis.program_functions import own_name
 from lockline.analysis.user_evidence import (
     HALF,
     JAVA_BARRIER,
@@ -54,7 +54,7 @@ def _waiting_in(words: Iterable[Seen], names: Sequence[str], unless: Sequence[st
 
 
 def _function(call: Calls) -> str:
-    return next((frame.symbol for frame in call.frames if is_own(frame)), "")
+    return next(filter(None, map(own_name, call.frames)), "")
 
 
 def _comes_last(words: Sequence[Seen]) -> tuple[int, int, float]:

@@ -4,7 +4,7 @@
 import re
 
 from lockline.analysis.run_times import is_interpreter
-from lockline.base.c_library import FUTEX_CALLERS, is_c_library, is_cxx_library
+from lockline.base.c_library import FUTEX_CALLERS, is_c_library, is_cxx_library, lambda_in
 from lockline.recording.rows import Frame
 
 # Of the C library and of run times: not where a lock is taken or released.
@@ -73,8 +73,17 @@ def method_of(symbol: str) -> str:
     return symbol.partition("(")[0].rpartition(" ")[2]
 
 
+def own_name(frame: Frame) -> str:
+    """A function of the program, or its lambda that one of the C++ library has become; '' if it is neither."""
+    return frame.symbol if _is_own(frame) else lambda_in(frame.symbol, frame.module)
+
+
 def is_own(frame: Frame) -> bool:
     """Whether a function is the program's, and not one of the C library or of a run time."""
+    return bool(own_name(frame))
+
+
+def _is_own(frame: Frame) -> bool:
     name = frame.symbol
     if (
         is_interpreter(frame.module)

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from lockline.analysis.findings import UserLock
-from lockline.base.c_library import FUTEX_CALLERS, is_c_library, is_cxx_library
+from lockline.base.c_library import FUTEX_CALLERS, is_c_library, is_cxx_library, lambda_in
 from lockline.base.values import dataclass
 from lockline.recording import rows, user_rows
 
@@ -73,6 +73,8 @@ _MOMENT = 0.05
 _NOW_AND_THEN = 0.05
 # Sampled wakes of each word, from which on it is no chance that two circles have no thread in common.
 _ENOUGH_WAKES = 5
+# Calls of sched_yield() in a second.
+_SPINS = 10_000
 # Hashes of 128 beyond which a set of threads says nothing any more.
 _FULL_SET = 96
 
@@ -331,13 +333,22 @@ def is_yields(entry: Seen) -> bool:
     return entry.total.ops == YIELD_OP
 
 
+def burns_cpus(yields: Seen, window_ns: int) -> bool:
+    """Whether threads yield so often that they spin, each call returning at once, and do not wait for a CPU."""
+    return yields.total.calls * 1e9 >= _SPINS * window_ns
+
+
 def place_of(call: Calls) -> str:
     """The function that called the C or C++ library's wait, or sched_yield(); '' if it has no name.
 
     std::atomic::wait() yields in one of the library's functions, and sleeps in another one.
     """
-    outer = below_c_library(call.frames)
-    return next((frame.symbol for frame in outer if not is_cxx_library(frame.symbol)), "")
+    for frame in below_c_library(call.frames):
+        if not is_cxx_library(frame.symbol):
+            return frame.symbol
+        if name := lambda_in(frame.symbol, frame.module):
+            return name
+    return ""
 
 
 def circles(words: Sequence[Seen]) -> list[list[Seen]]:
@@ -484,6 +495,12 @@ def behaves_as_barrier(words: Sequence[Seen]) -> str:
     return f"it behaves like a barrier: the last of {waiters} threads to come wakes {woken:.1f} at once"
 
 
+def wakes_all_who_sleep(words: Sequence[Seen]) -> bool:
+    """Whether each call that wakes anybody wakes nearly all: of those who spin first, some do not sleep yet."""
+    waiters = most_of(words, "waiters")
+    return waiters >= _BARRIER_THREADS and _woken_by_a_call(words) >= _ALL * (waiters - 1)
+
+
 def behaves_as_lock(words: Sequence[Seen], window_ns: int) -> str:
     """Why the threads at these words contend for a lock of whatever make; '' if something speaks against it.
 
@@ -494,7 +511,7 @@ def behaves_as_lock(words: Sequence[Seen], window_ns: int) -> str:
     woken, threads = _woken_by_a_call(words), waiting(words, window_ns)
     if not _peers(words) or not several_wait(words, window_ns) or not woken or behaves_as_barrier(words):
         return ""
-    if nobody_holds(words, window_ns):
+    if nobody_holds(words, window_ns) or (any(map(is_yields, words)) and wakes_all_who_sleep(words)):
         return ""
     # Workers may pass jobs on, as those of a queue of Python do; who has jobs for them does not wait there.
     if any(entry.waits and entry.wakes for entry in words) and not wake_each_other(words):

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lockline.analysis import openmp_waits, pthreads
+from lockline.analysis.futex_waits import UNCLEAR, nature
 from lockline.analysis.java_waits import java_waits
 from lockline.analysis.python_idle import python_conditions, python_queues
 from lockline.analysis.row_locks import row_locks
@@ -56,6 +57,7 @@ from lockline.analysis.user_evidence import (
     behaves_as_barrier,
     behaves_as_lock,
     below_c_library,
+    burns_cpus,
     by_process,
     circles,
     expects_2,
@@ -72,6 +74,7 @@ from lockline.analysis.user_evidence import (
     waiting,
     waiting_still,
     wake_each_other,
+    wakes_all_who_sleep,
 )
 from lockline.base.values import dataclass
 from lockline.recording import rows, user_rows
@@ -630,8 +633,8 @@ def _mostly_at(place: str, entry: Seen) -> bool:
     return share_of(entry.waits, lambda call: place_of(call) == place) >= MOST
 
 
-def _yields_at(processes: Processes, unclear: Collection[int]) -> dict[int, Seen]:
-    """The yields of threads that wait for an unclear word, by its id.
+def _yields_at(processes: Processes, locks: Collection[int]) -> dict[int, Seen]:
+    """The yields of threads that wait for a word, by its id; of locks, the word itself tells.
 
     They spin before they sleep, from the same function; where threads wait there for several words, no one has them.
     """
@@ -644,7 +647,7 @@ def _yields_at(processes: Processes, unclear: Collection[int]) -> dict[int, Seen
                 if not _mostly_at(place, yields):
                     continue
                 there = [entry for entry in of_process if entry is not yields and _mostly_at(place, entry)]
-                if len(there) == 1 and there[0].futex.id in unclear:
+                if len(there) == 1 and there[0].futex.id not in locks:
                     found[there[0].futex.id] = yields
     return found
 
@@ -693,8 +696,21 @@ def _make_by_behaviour(words: Sequence[Seen]) -> str:
     return next((make for make, names in _PYTHON_WAITS if share_from(calls, names) >= HALF), BEHAVIOUR)
 
 
-def _others(processes: Processes, unclear: Collection[int], window_ns: int) -> Iterable[Recognised]:
-    spun = _yields_at(processes, unclear)
+def _spun(words: Sequence[Seen], unclear: bool) -> Recognised:
+    """A word at which threads yield before they sleep, that behaves like no lock."""
+    ids = tuple(entry.futex.id for entry in words)
+    kind, why = nature(words[0].total)
+    if unclear and wakes_all_who_sleep(words):
+        why = "threads yield before they sleep there, and all are woken at once: a barrier, or a lock that wakes all"
+    elif unclear:
+        why = f"{why}; they yield before they sleep"
+    return Recognised(ids, "", lock=False, sure="medium", why=why, unclear=unclear or kind == UNCLEAR)
+
+
+def _others(
+    processes: Processes, unclear: Collection[int], locks: Collection[int], window_ns: int
+) -> Iterable[Recognised]:
+    spun = _yields_at(processes, locks)
     for pair in _pairs(processes):
         yields = [spun[entry.futex.id] for entry in pair if entry.futex.id in spun]
         words = (*pair, *yields)
@@ -702,6 +718,8 @@ def _others(processes: Processes, unclear: Collection[int], window_ns: int) -> I
         ids = tuple(entry.futex.id for entry in words)
         if why:
             yield Recognised(ids, _make_by_behaviour(words), lock=True, sure="medium", why=why)
+        elif yields and not any(burns_cpus(entry, window_ns) for entry in yields):
+            yield _spun(words, any(entry.futex.id in unclear for entry in words))
         elif len(pair) > 1:
             ids = tuple(entry.futex.id for entry in pair)
             yield Recognised(ids, CONDITION_VARIABLE, lock=False, sure="high", why="")
@@ -734,7 +752,7 @@ def recognise(
         _woken(processes, window_ns),
         python_queues(processes),
         python_conditions(processes, window_ns),
-        _others(processes, unclear, window_ns),
+        _others(processes, unclear, locks, window_ns),
         pthreads.conditions(processes),
     ):
         taken = {word for one in found for word in one.words}

@@ -27,6 +27,10 @@ LOCKING = (
 START = ("start_thread", "__clone", "clone", "__libc_start", "_start", "__start", "__libc_init", "start")
 
 _CXX = ("std::", "__gnu_cxx::")
+# The libraries' own files: a template is in the program's.
+_CXX_FILES = ("libstdc++", "libc++")
+# A program's lambda, in what the library makes of it: std::thread::_State_impl<...<main::{lambda()#1}>...>::_M_run().
+_LAMBDA = re.compile(r"(?:[\w~]+(?:\([^()]*\))?::)*\{lambda\([^()]*\)#\d+\}")
 # In a demangled name: where brackets begin and end, an operator, whose name may look like one, and what parts the name
 # from what stands before it.
 _MARK = re.compile(r"(?<!\w)operator(?!\w)|\(anonymous namespace\)|decltype ?\(|->|[<({\[]|[>)}\]]| (?!\[)")
@@ -69,3 +73,14 @@ def is_cxx_library(function: str) -> bool:
     A program's own template that returns something of the library is none of these.
     """
     return any(name in function for name in _CXX) and function.startswith(_CXX, _begin_of_name(function))
+
+
+def lambda_in(function: str, path: str) -> str:
+    """The program's lambda that a function of the C++ library has become part of, as {lambda()#1} of main; '': none.
+
+    Compilers put what a thread runs into the library's template, which has no frame besides.  path: of its file.
+    """
+    if path.rpartition("/")[2].startswith(_CXX_FILES) or not is_cxx_library(function):
+        return ""
+    found = _LAMBDA.search(function)
+    return found[0] if found is not None else ""

@@ -117,7 +117,7 @@ def _answer_parts(report: Report, answer: Answer, style: Style, guards: str = ""
     unseen = _unseen_words(report, style)
     words = _answer_words(report, answer, style, guards)
     # Of what waits unseen the reader needs to know more than of what was looked at.
-    words += ("" if unseen else looked) + _unclear_words(report, answer, style) + _barrier_words(report, answer)
+    words += _unclear_words(report, answer, style) + _barrier_words(report, answer) + ("" if unseen else looked)
     parts = [f"Only of the waits that {clean(chosen, style)} chose: {words}" if chosen else words]
     if answer.kind != "other locks":
         for number, part in enumerate(other_locks_words(report, style)):
