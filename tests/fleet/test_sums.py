@@ -94,6 +94,20 @@ def stored(place: Place, table: str) -> list[tuple[object, ...]]:
         return connection.execute(f"{rows_of(place, table)} ORDER BY ALL").fetchall()
 
 
+def test_a_wait_that_was_read_while_it_was_written_keeps_its_time(tmp_path: Path) -> None:
+    """Its time is in one interval, its count in the next."""
+    builder = RecordingBuilder(tmp_path / "a.data", 0, meta={"begin_unix_ns": 489_000 * HOUR_NS, "begin_ns": 0})
+    builder.insert("interval", [(1, 0, SECOND), (2, SECOND, 2 * SECOND)])
+    builder.connection.execute("INSERT OR REPLACE INTO meta VALUES ('end_ns', ?)", (2 * SECOND,))
+    builder.lock(1, "lock_1")
+    builder.write_intervals()
+    builder.insert("wait_interval", [(1, 0, 1, 0, 0, 5000, 4096, 0, b""), (2, 0, 1, 0, 1, 0, 0, 0, b"")])
+    place = added(tmp_path / "fleet", builder.finish())
+    with duckdb.connect() as connection:
+        found = connection.execute(f"SELECT sum(waits), sum(wait_ns) FROM ({rows_of(place, 'lock_hours')})").fetchall()
+    assert found == [(1, 5000)]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_sums_by_hour_are_those_of_the_intervals(seed: int, tmp_path: Path) -> None:
     place = added(tmp_path / "fleet", irregular(tmp_path / "a.data", seed))

@@ -75,8 +75,20 @@ int locks_changed(struct locks *locks, int (*visit)(const struct lock_total *tot
 	return visit(&total, data);
 }
 
-/* Flushes a row twice; what the recording then has of the lock. */
-static void flush_twice(__s64 interval, __u64 waits)
+static void add_wait(__u64 waits)
+{
+	row.wait_ns += waits * 1000;
+	row.histogram[histogram_bucket(1000)] += waits;
+}
+
+static void expect(__u64 waits)
+{
+	CHECK(total.figures.waits == waits, "%llu waits", total.figures.waits);
+	CHECK(total.figures.wait_ns == 1000 * waits, "%llu ns", total.figures.wait_ns);
+}
+
+/* Flushes a row twice, and while it is written; what the recording then has of the lock. */
+static void flush_often(__s64 interval, __u64 waits)
 {
 	static const struct sizing sizing = {.cpus = 1, .named_rows = 1, .rows = 1};
 	const struct maps maps = {.sizing = &sizing};
@@ -97,13 +109,17 @@ static void flush_twice(__s64 interval, __u64 waits)
 		int err;
 
 		row.waits += waits;
-		row.wait_ns += waits * 1000;
-		row.histogram[histogram_bucket(1000)] += waits;
+		add_wait(waits);
 		err = totals_flush(totals, interval);
 		CHECK(!err, "flush %d: %d", i, err);
 	}
-	CHECK(total.figures.waits == 2 * waits, "%llu waits", total.figures.waits);
-	CHECK(total.figures.wait_ns == 2000 * waits, "%llu ns", total.figures.wait_ns);
+	expect(2 * waits);
+	add_wait(1);
+	CHECK(!totals_flush(totals, interval), "no flush of half a wait");
+	expect(2 * waits);
+	row.waits++;
+	CHECK(!totals_flush(totals, interval), "no flush of a whole one");
+	expect(2 * waits + 1);
 	totals_close(totals);
 	recording_abandon(recording);
 	for (const char *const *end = (const char *const[]){"", "-wal", "-shm", NULL}; *end; end++) {
@@ -114,13 +130,13 @@ static void flush_twice(__s64 interval, __u64 waits)
 
 static void a_flush_of_an_interval(void)
 {
-	flush_twice(0, 5);
+	flush_often(0, 5);
 }
 
 /* --flight: totals without intervals. */
 static void a_flush_without_an_interval(void)
 {
-	flush_twice(NO_INTERVAL, 5);
+	flush_often(NO_INTERVAL, 5);
 }
 
 int main(void)

@@ -468,7 +468,8 @@ int totals_flush(struct totals *totals, __s64 interval)
 
 			const struct wait_row *row = maps_row(totals->maps, cpu, i);
 
-			if (row->waits == last_read->waits && row->wait_ns == last_read->wait_ns) {
+			/* waits is written last: a row whose other figures alone differ is being written. */
+			if (row->waits == last_read->waits) {
 				note_idle(last_read, row);
 				continue;
 			}

@@ -57,7 +57,9 @@ class LockSum(NamedTuple):
 def _possible(longest_ns: int) -> str:
     """The condition for rows of wait_interval without longer waits, and negative figures."""
     longest = int(min(longest_ns, _MAX_INTEGER))
-    return f"waits > 0 AND failed >= 0 AND max_ns BETWEEN 0 AND {longest} AND wait_ns BETWEEN 0 AND waits * {longest}"
+    # One that was read while a wait was written has that wait's time in one interval, and its count in the next.
+    most = f"(waits + 1) * {longest}"
+    return f"waits >= 0 AND failed >= 0 AND max_ns BETWEEN 0 AND {longest} AND wait_ns BETWEEN 0 AND {most}"
 
 
 def lock_sums(recording: Recording, span: Span, begin_ns: int, longest_ns: int) -> list[LockSum]:

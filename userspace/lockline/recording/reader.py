@@ -223,7 +223,7 @@ class Recording:
         """By interval, lock, kind and CPU, of the intervals of a span; rows that no recording can have are left out."""
         query = f"""
             SELECT interval, lock, kind, cpu, wait_ns FROM wait_interval
-            {where(_within(span))} AND waits > 0 AND wait_ns >= 0"""
+            {where(_within(span))} AND waits >= 0 AND wait_ns >= 0"""
         return self.select(rows.IntervalCell, "wait_interval", query)
 
     def task_weights(
