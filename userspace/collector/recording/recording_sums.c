@@ -107,10 +107,11 @@ static struct sum *sum_of(struct sums *sums, __s64 lock, __s64 kind)
 	return sum;
 }
 
+/* A wait that was read while it was written has its time in one interval, and its count in the next. */
 static bool possible(const struct sums *sums, const __s64 *row)
 {
-	return row[WAITS] > 0 && row[FAILED] >= 0 && row[MAX_NS] >= 0 && row[MAX_NS] <= sums->longest_ns &&
-	       row[WAIT_NS] >= 0 && row[WAIT_NS] <= (__int128)row[WAITS] * sums->longest_ns;
+	return row[WAITS] >= 0 && row[FAILED] >= 0 && row[MAX_NS] >= 0 && row[MAX_NS] <= sums->longest_ns &&
+	       row[WAIT_NS] >= 0 && row[WAIT_NS] <= ((__int128)row[WAITS] + 1) * sums->longest_ns;
 }
 
 static int add_histogram(struct sum *sum, const unsigned char *bytes, int size)
