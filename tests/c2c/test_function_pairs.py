@@ -14,7 +14,7 @@ from c2c.memory_recording import write_memory_recording
 from c2c.report_text import Style as TextStyle
 from c2c.report_text import text as perf_text
 from lab.cases import make_world
-from lab.texts import report_of
+from lab.texts import SYMBOL_WIDTH, report_of
 from lockline.base.text import Style
 from lockline.c2c.function_pairs import with_function_pairs
 from lockline.c2c.model import C2cReport
@@ -64,7 +64,7 @@ def test_pairs_add_up_to_the_lines(seed: int, tmp_path: Path) -> None:
     assert report.pairs is not None
     expected = sum(access.counts.transfers for line in report.lines for access in line.line.accesses)
     assert sum(pair.transfers for pair in report.pairs) == pytest.approx(expected)
-    functions = {sample.function for sample in world.samples}
+    functions = {sample.function[:SYMBOL_WIDTH] for sample in world.samples}
     for pair in report.pairs:
         assert {pair.waiter, pair.writer} - {""} <= functions
         assert pair.places[0].transfers == max(place.transfers for place in pair.places)

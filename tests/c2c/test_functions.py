@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import DataObject, characters, data, from_regex
 
 from lockline.c2c import functions
-from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock
+from lockline.c2c.functions import is_lock_function, is_slow_path, is_spin_function, is_unlock
 
 TAKE = [
     *("native_queued_spin_lock_slowpath", "down_write", "rwsem_spin_on_owner", "__mutex_lock.constprop.0"),
@@ -28,6 +28,15 @@ TAKE = [
     *("LWLockAcquire", "s_lock", "rw_lock_s_lock_spin", "PolicyMutex<TTASEventMutex<GenericPolicy> >::enter"),
     *("__db_tas_mutex_lock", "rte_spinlock_lock", "__kmp_acquire_ticket_lock", "ObjectMonitor::TrySpin(Thread*)"),
     *("Spinlock::lock()", "my::TicketLock<int>::acquire", "ticket_lock", "shard_spin_lock", "g_mutex_lock_slowpath"),
+    # Cut by perf.
+    *(
+        "native_queued_spin_lock_sl",
+        "absl::lts_20230802::Mutex:",
+        "PolicyMutex<TTASEventMutex",
+        "parking_lot::raw_mutex::Ra",
+    ),
+    *("folly::SharedMutexImpl<fal", "std::sys::sync::mutex::fut", "<parking_lot::raw_mutex::R"),
+    "folly::SharedMutexImpl<false, void>::lockSharedImpl<folly::SharedMutexImpl<false, void>::WaitForever>",
 ]
 GIVE = [
     *(
@@ -66,6 +75,7 @@ OTHERS = [
         "std::vector<std::mutex>::push_back(std::mutex)",
         "my::Mutexes::count",
     ),
+    *("std::unique_lock<std::mute", "std::__shared_ptr<Spinlock", "my::Mutexes::count_all_of_"),
     *("update_stats", "vma_interval_tree_remove", "std::map<int, Lock>::operator[](int const&)", "parking_lot_open"),
     *(
         "release_pages",
@@ -95,6 +105,13 @@ def test_who_lets_go(symbol: str) -> None:
 def test_who_does_neither(symbol: str) -> None:
     assert not is_lock_function(symbol)
     assert not is_spin_function(symbol)
+
+
+def test_who_is_called_only_where_others_have_the_lock() -> None:
+    slow = ("__lll_lock_wait", "sync.(*Mutex).lockSlow", "absl::Mutex::LockSlow(int, void*)", "__mutex_lock_slowpath")
+    assert all(map(is_slow_path, slow))
+    fast = ("pthread_mutex_lock", "sync.(*Mutex).Lock", "_raw_spin_lock", "LWLockAcquire", "deadlock_slow_check", "")
+    assert not any(map(is_slow_path, fast))
 
 
 @pytest.mark.parametrize("part", ["<std::sys::", "parking_lot::mutex::", "tbb::a_mutex_", "absl::a::", "folly::Mutex<"])

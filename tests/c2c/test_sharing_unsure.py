@@ -2,9 +2,12 @@
 """Where samples fit one kind of sharing, and what a line of their own would bring is not known: no high confidence."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from c2c.test_sharing import access, judged
-from lockline.c2c.model import Access, Counts
+from c2c.test_text_published import HEADER, judgement, totals
+from c2c.test_text_published import row as row_of_text
+from lockline.c2c.model import Access, Counts, Coverage
 from lockline.recording.code import Code
 
 FIRST, SECOND, MASTER = 1, 2, 3
@@ -81,3 +84,30 @@ def test_an_estimate_near_both_kinds_is_no_proof() -> None:
     assert found.verdict == "true sharing"
     assert any("ends if these move (false sharing)" in told for told in found.evidence)
     assert found.confidence == "medium"
+
+
+def test_two_members_with_a_user_each_may_be_a_mailbox_where_stores_were_not_sampled() -> None:
+    """Each user may read what the other one writes: then the bytes that pay are shared themselves."""
+    rows = [row(0, FIRST, loads=900, hitm=400), row(32, SECOND, loads=700, hitm=300)]
+    unsampled = Coverage(100_000, 0.0, False, True, ())
+    unseen = [replace(one, counts=one.counts._replace(stores=0), cpu_count=1) for one in rows]
+    found = judged(*unseen, coverage=unsampled)
+    assert (found.verdict, found.confidence) == ("false sharing", "low")
+    assert any("each of which reads what the other one writes" in doubt for doubt in found.doubts)
+    # One function at both is no two sides: slots of an array.
+    same = [replace(one, code=rows[0].code) for one in unseen]
+    assert judged(*same, coverage=unsampled).confidence == "medium"
+
+
+def test_what_stands_before_a_spinlock_may_be_its_sequence_count(tmp_path: Path) -> None:
+    """A seqlock_t is both, and is not parted; a text does not tell the type."""
+    text = HEADER + totals(500, 1000, 3000, 100, 0)
+    text += row_of_text("50.00 50.00 0.00 0.00 0.00", 0, 3000, 40, "[k] path_init")
+    text += row_of_text("8.00 8.00 40.00 40.00 0.00", 0, 900, 40, "[k] mntput_no_expire")
+    text += row_of_text("42.00 42.00 60.00 60.00 0.00", 4, 3000, 40, "[k] native_queued_spin_lock_sl")
+    found = judgement(text, tmp_path)
+    assert found.verdict == "false sharing"
+    assert found.confidence != "high"
+    assert any("seqlock_t" in doubt for doubt in found.doubts)
+    apart = judgement(text.replace("  0x4  ", "  0x8  "), tmp_path)
+    assert not any("seqlock_t" in doubt for doubt in apart.doubts)

@@ -18,6 +18,8 @@ from c2c.symbol_images import Image, image
 from lab.caches import Machine, Program
 from lab.pmus import Pmu, Sample
 
+# perf c2c prints "[k] " and so much of a name, unless it is asked for --full-symbols.
+SYMBOL_WIDTH = 30 - len("[k] ")
 KERNEL_TEXT, USER_TEXT = 0xFFFFFFFF81000000, 0x401000
 PID = 4000
 
@@ -129,7 +131,7 @@ def report_of(
                         _mean(row.latency["load"]),
                     ),
                     cpus=tuple(sorted(row.cpus)),
-                    symbol=function if symbols else f"{code & 0xFFFFFF:#018x}",
+                    symbol=function[:SYMBOL_WIDTH] if symbols else f"{code & 0xFFFFFF:#018x}",
                     object=("[kernel.kallsyms]" if program.kernel else "server") if symbols else "server",
                     source=(f"{function.split('_')[-1]}.c:{40 + (code >> 3) % 300}")
                     if symbols

@@ -39,8 +39,14 @@ _LOCK_CLASS = (
 )
 _LOCK_METHOD = r"~?\w*([lL]ock|[aA]cquire|[rR]elease|[eE]nter|[eE]xit)\w*"
 # Their lock is an argument, and first in line where the waiters' traffic is.
+_SPINS = (
+    r"(__pv_|native_)?queued_(spin|read|write)_lock_s(l\w*)?|_*raw_(spin|read|write)_(try)?lock\w*|do_raw_\w*lock\w*"
+)
+# What is called only where a lock is taken already.  Compilers put the rest of the lock into its users.
 _SLOW_PATH = (
-    r"(__pv_|native_)?queued_(spin|read|write)_lock_slowpath|_*raw_(spin|read|write)_(try)?lock\w*|do_raw_\w*lock\w*"
+    r"_*(GI_+)?_*lll_lock_w\w*|(.*[.:])?(\w+_)?(un)?lock_(slow|contended)\w*|(.*[.:])?((un)?lock(Shared)?|Lock|Unlock)Slow\w*"
+    r"|(.*::)?Slow(Unl|L)ock\w*|.*::(read|write)_contended|<?parking_lot::raw_(mutex|rwlock)::.*"
+    r"|<?std::sys::(\w+::)*(mutex|rwlock)::f\w*"
 )
 
 
@@ -48,6 +54,8 @@ _SLOW_PATH = (
 _ADDED = r"(?s)\.(constprop|isra|part|cold|llvm|lto_priv|clone|\d).*|@.*"
 # Longer names are of no lock that is known.
 _LONGEST = 256
+# perf c2c cuts names so (SYMBOL_WIDTH less the four characters before them), but with --full-symbols.
+CUT = 26
 # Functions whose answer is kept: the same ones are asked about on line after line.
 _KEPT = 4096
 
@@ -63,13 +71,34 @@ def _word(symbol: str) -> str:
     word = symbol[:_LONGEST].removeprefix("__raw_callee_save_")
     # Parameters, but of a method in Go the receiver.
     word = word if ".(*" in word else word.partition("(")[0]
+    if word.endswith(">") and "::" in word:
+        word = _without_arguments(word)
     return _compiled(_ADDED).sub("", word) if "." in word or "@" in word else word
+
+
+def _without_arguments(word: str) -> str:
+    """A name without the arguments of its template, which may have colons in them."""
+    depth = 0
+    for at in range(len(word) - 1, 0, -1):
+        depth += (word[at] == ">") - (word[at] == "<")
+        if not depth:
+            return word[:at] if word[at - 1].isalnum() else word
+    return word
 
 
 def _is_method_of_lock(word: str) -> bool:
     owner, _, method = word.rpartition("::")
     name = owner.partition("<")[0].rpartition("::")[2]
     return bool(_compiled(_LOCK_CLASS).fullmatch(name) and _compiled(_LOCK_METHOD).fullmatch(method))
+
+
+def _is_cut_in_lock(word: str) -> bool:
+    """Whether the end of a name is cut off behind that of a class that is a lock: its methods work on the lock."""
+    if len(word) != CUT or not ("::" in word or "<" in word):
+        return False
+    whole, template, _ = word.partition("<") if word[0] != "<" else (word, "", "")
+    name = whole if template else whole.rstrip(":") if whole.endswith(":") else whole.rpartition("::")[0]
+    return _compiled(_LOCK_CLASS).fullmatch(name.rpartition("::")[2]) is not None
 
 
 def _may_be_users_lock(word: str) -> bool:
@@ -82,7 +111,7 @@ def _is_users_lock(word: str) -> bool:
     if not _may_be_users_lock(word):
         return False
     known = _compiled(_USER_LOCK).fullmatch(word) or _compiled(_LOCKREF).fullmatch(word)
-    return known is not None or _is_method_of_lock(word)
+    return known is not None or _is_method_of_lock(word) or _is_cut_in_lock(word)
 
 
 @lru_cache(_KEPT)
@@ -120,4 +149,10 @@ def paired_locks(symbols: Iterable[str]) -> frozenset[str]:
 def is_spin_function(symbol: str) -> bool:
     """Whether the function accesses nothing of a spinlock or rwlock but its word."""
     word = _word(symbol)
-    return "lock" in word and _compiled(_SLOW_PATH).fullmatch(word) is not None
+    return "lock" in word and _compiled(_SPINS).fullmatch(word) is not None
+
+
+@lru_cache(_KEPT)
+def is_slow_path(symbol: str) -> bool:
+    """Whether the function is for a lock that others have: its bytes are a lock, whoever else uses them."""
+    return is_lock_function(symbol) and _compiled(_SLOW_PATH).fullmatch(_word(symbol)) is not None

@@ -7,7 +7,7 @@ from functools import cache
 from operator import attrgetter
 
 from lockline.base.values import dataclass
-from lockline.c2c.functions import is_lock_function, is_spin_function, is_unlock, paired_locks
+from lockline.c2c.functions import is_lock_function, is_slow_path, is_spin_function, is_unlock, paired_locks
 from lockline.c2c.members import Place, Types, is_atomic_type, is_list_type, is_lock_type, place
 from lockline.c2c.model import Access, Counts, Line, LockOnLine, Part, Role, add_counts
 from lockline.c2c.users import STRAY, significant, users_of_all
@@ -19,6 +19,8 @@ MANY_FILL_BUFFER = 50
 
 # At a lock's own words so much of all is done by functions of locks; the rest are strays.
 OWN = 0.9
+# Or so much by functions that wait for a lock: the rest is then the fast path, in the functions that it is built into.
+SLOW = 0.1
 # Of the largest lock without debugging: rwsem 40 bytes, mutex 32, pthread_mutex_t 40.
 LOCK_BYTES = 40
 # The figures up to this one.
@@ -138,6 +140,12 @@ def _on_a_lock(access: Access, paired: Collection[str]) -> bool:
     return is_lock_function(access.code.symbol) or access.code.symbol in paired
 
 
+def _is_waited_for(accesses: Sequence[Access], weight: int) -> bool:
+    """Whether functions that wait for a lock work there, more often than strays do; weight: of all of them."""
+    slow = [access for access in accesses if is_slow_path(access.code.symbol)]
+    return sum(map(_weight, slow)) > SLOW * weight and any(access.transfers for access in slow)
+
+
 def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]], symbols: Collection[str]) -> list[_Bounds]:
     """Sleeping locks and those of programs (rwsem, pthread_mutex_t, one word), which only their own functions use.
 
@@ -153,7 +161,7 @@ def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]], symbols: Collecti
         if weight <= STRAY * whole:
             continue
         own = sum(_weight(access) for access in accesses if _on_a_lock(access, paired))
-        if own < OWN * weight:
+        if own < OWN * weight and not _is_waited_for(accesses, weight):
             found.append([])
         elif found and found[-1] and offset - found[-1][0] < LOCK_BYTES:
             found[-1].append(offset)

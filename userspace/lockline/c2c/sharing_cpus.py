@@ -2,6 +2,7 @@
 """What kind of sharing a line's cost is, where threads are not known: by CPUs, by how many they are, and by code."""
 
 from collections.abc import Sequence
+from math import sqrt
 
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Part
@@ -162,6 +163,7 @@ def _writers(fought: list[Part], written: list[Part], everyone: list[Part], stor
         back = sum(part.cost for part in others)
         if first.cost > RATES * writes + 3 * back:
             reason = f"{places([first])} pays more often than all the others together could take the line from it"
+            reason += _ends_beside(fought, written) if stores_told else ""
             return Sharing("true", "shown", tuple(everyone), reason, 0.0)
     if all(differ(one.users, other.users) for one, other in pairs):
         return Sharing("false", "shown", tuple(everyone), "mostly other CPUs use each of them", None)
@@ -169,7 +171,11 @@ def _writers(fought: list[Part], written: list[Part], everyone: list[Part], stor
         reason = "the same code uses each of them, but not on as many CPUs: each is some threads' own"
         return Sharing("false", "likely", tuple(everyone), reason, None, f"who uses which is not known; {THREADS}")
     if stores_told:
-        found = _read_beside(fought, written, everyone) or _written_for_others(fought, written, everyone)
+        found = (
+            _read_beside(fought, written, everyone)
+            or _written_for_others(fought, written, everyone)
+            or _written_alone(fought, written, everyone)
+        )
         if found:
             return found
     if len(written) > 1:
@@ -205,6 +211,29 @@ def _read_beside(fought: list[Part], written: list[Part], everyone: list[Part]) 
         "sharing)"
     )
     return Sharing("false", "likely", tuple(everyone), reason, share, f"who uses which is not known; {THREADS}")
+
+
+def _ends_beside(fought: Sequence[Part], written: Sequence[Part]) -> str:
+    """In words: what is paid at members that nobody writes, and would end on a line of their own."""
+    victims = [part for part in fought if part not in written]
+    return f"; {_pay(victims, sum(part.share for part in victims))}: that part is false sharing" if victims else ""
+
+
+def _written_alone(fought: list[Part], written: list[Part], everyone: list[Part]) -> Sharing | None:
+    """One member has all stores, and pays for most of it: that stays, wherever what is read beside it lies."""
+    first = written[0]
+    samples = sum(part.cost for part in fought)
+    # Of few samples a share is no more than a guess.
+    error = sqrt(first.share * (1 - first.share) / max(1, samples))
+    if len(written) > 1 or first.share - error < MAINLY or first.users.alone:
+        return None
+    # As of one thread that migrates, see _one_member().
+    if first.cost < SELDOM * (first.counts.records or 0) and _wait(first) < QUEUE:
+        return None
+    reason = f"{places([first])} has all stores of the line, so what is paid there is paid for its own bytes"
+    reason += _ends_beside(fought, written)
+    why = f"who reads the others may then wait at {places([first])} instead; {THREADS}"
+    return Sharing("true", "likely", tuple(everyone), reason, 1 - first.share, why)
 
 
 def _written_for_others(fought: list[Part], written: list[Part], everyone: list[Part]) -> Sharing | None:

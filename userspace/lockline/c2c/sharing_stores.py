@@ -4,7 +4,7 @@
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Part
 from lockline.c2c.sharing_model import BOTH, MEMBER, RECORD_STORES, SATURATED, WHOLE_TEXT, Sharing
-from lockline.c2c.users import apart, elsewhere, repeated, several
+from lockline.c2c.users import apart, elsewhere, repeated, same_code, several
 
 # Two members that are used together do not both pay so much: the first finds the line, the second has it.
 BOTH_PAY = 0.3
@@ -30,6 +30,9 @@ def unseen_writes(used: list[Part]) -> Sharing:
         # Several may write to each: how much of the waiting is for their own bytes, no sample says.
         why = "nearly all loads wait, and several users have each member: they may wait for each other's writes to it"
         return Sharing("open", "likely", tuple(fought), "", None, f"{why}; {missing}")
+    # Each end of a queue, or of a mailbox, is written by one side and read by the other.
+    ends = len(fought) == 2 and all(part.users.alone for part in fought) and not _same_code(fought)
+    exchange = f"two users may exchange data so, each of which reads what the other one writes; {missing}"
     if pairs and all(apart(one.users, other.users) for one, other in pairs):
         reason = "nobody uses more than one of them, and each pays"
         # Without stores the text shows a row only if it pays: others may use these bytes and pay nothing.  That each
@@ -37,9 +40,13 @@ def unseen_writes(used: list[Part]) -> Sharing:
         rows = [access for part in fought for access in part.accesses]
         listed = any(not row.transfers or row.counts.locked is not None for row in rows)
         own = len(fought) > 2 and alone
+        if ends:
+            return Sharing("false", "likely", tuple(fought), reason, None, exchange)
         return Sharing("false", "shown" if listed or own else "likely", tuple(fought), reason, None)
     if pairs and alone:
         reason = "one user alone has each of them, and each pays for another one's writes"
+        if ends:
+            return Sharing("false", "likely", tuple(fought), reason, None, exchange)
         return Sharing("false", "shown", tuple(fought), reason, None)
     often = max((_rate(part) for part in fought), default=0.0)
     paying = [
@@ -60,6 +67,11 @@ def _saturated(parts: list[Part]) -> bool:
     rows = [row for part in parts for row in part.accesses]
     told = all(row.counts.loads is not None or row.counts.records is not None for row in rows)
     return told and sum(part.cost for part in parts) >= SATURATED * sum(row.found for row in rows)
+
+
+def _same_code(parts: list[Part]) -> bool:
+    """Whether some function works at both of two members."""
+    return same_code(parts[0].accesses, parts[1].accesses)
 
 
 def _rate(part: Part) -> float:

@@ -487,7 +487,21 @@ def _with_a_lock(case: _Case) -> Judgement | None:
         why = f"the code at {places(nameless)} has no name: it may be a word of the lock itself"
         return case.judge("too little evidence", [*evidence, f"not decided: {why}"], [*locks, *others])
     evidence.append(f"who waits for the lock takes the line from those who use {places(others)}, and they take it back")
-    return case.judge("false sharing", evidence, [*locks, *others])
+    doubts = [
+        f"{part.name} may be the sequence count of the lock behind it (seqlock_t), which stays with it; "
+        "`lockline c2c report perf.data --btf FILE` names both"
+        for part in others
+        if any(_may_be_sequence_count(part, lock) for lock in locks)
+    ]
+    return case.judge("false sharing", evidence, [*locks, *others], doubts)
+
+
+def _may_be_sequence_count(part: Part, lock: Part) -> bool:
+    """Whether the four bytes before a spinlock may be its sequence count: some read them, and others change them."""
+    if part.member or lock.member or lock.begin - part.begin != 4 or lock.end - lock.begin != 4:
+        return False
+    changing = {access.function for access in part.accesses if access.wrote}
+    return any(access.transfers and access.function not in changing for access in part.accesses)
 
 
 def _stores_told(case: _Case) -> bool:

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Locks in texts: names that perf has cut, and fast paths that a compiler has built into the lock's users."""
+
+from pathlib import Path
+
+import pytest
+
+from c2c.test_text_published import HEADER, judgement, row, totals
+from lockline.c2c.model import Judgement
+
+# What perf c2c prints of a name behind "[k] ".
+WIDTH = 26
+
+
+def cut(symbol: str) -> str:
+    """As perf c2c prints it without --full-symbols."""
+    return symbol[:WIDTH]
+
+
+def found(directory: Path, *rows: tuple[int, float, int, str], full: bool = False) -> Judgement:
+    """The verdict on rows of an offset, the percents of HITM and of the stores, and a function."""
+    text = HEADER + totals(500, 1000, 3000, 100, 0)
+    for offset, hitm, stores, symbol in rows:
+        shares = f"{hitm:.2f} {hitm:.2f} {stores:.2f} {stores:.2f} 0.00"
+        text += row(shares, offset, 2000, 32, symbol if full else f"[.] {cut(symbol)}")
+    return judgement(text, directory)
+
+
+def test_a_spinlock_with_a_cut_name_beside_its_data(tmp_path: Path) -> None:
+    """Its word is also changed by a function that the fast path was built into."""
+    judged = found(
+        tmp_path,
+        (0x10, 65, 40, "native_queued_spin_lock_slowpath"),
+        (0x10, 5, 25, "folio_lruvec_lock_irqsave"),
+        (0x18, 22, 0, "__mod_lruvec_page_state"),
+        (0x20, 8, 35, "lru_add_fn"),
+    )
+    assert judged.verdict == "false sharing"
+    assert any("who waits for the lock" in told for told in judged.evidence)
+
+
+@pytest.mark.parametrize(
+    ("slow", "user"),
+    [
+        ("sync.(*Mutex).lockSlow", "main.(*Store).Get"),
+        ("parking_lot::raw_mutex::RawMutex::lock_slow", "<api::Handler as hyper::service::Service>::call"),
+        ("std::sys::sync::mutex::futex::Mutex::lock_contended", "cache::shard::Shard::get"),
+        ("je_malloc_mutex_lock_slow", "je_tcache_bin_flush_small"),
+        ("__lll_lock_wait_private", "_int_free"),
+    ],
+)
+def test_where_a_lock_is_waited_for_there_is_one(tmp_path: Path, slow: str, user: str) -> None:
+    """Compilers build the fast path into who uses the lock: most of the accesses have that function's name."""
+    assert found(tmp_path, (0x8, 40, 25, slow), (0x8, 60, 75, user)).verdict == "lock word"
+    beside = found(tmp_path, (0x8, 30, 15, slow), (0x8, 45, 50, user), (0x10, 25, 35, user))
+    assert beside.verdict == "false sharing"
+    # One mistaken sample in a hundred makes no lock.
+    assert found(tmp_path, (0x8, 1, 1, "main.tick"), (0x8, 99, 99, user)).verdict == "true sharing"
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    [
+        "absl::lts_20230802::Mutex::LockSlowLoop",
+        "PolicyMutex<TTASEventMutex<GenericPolicy> >::enter",
+        "folly::SharedMutexImpl<false, void, std::atomic>::lockSharedImpl<folly::SharedMutexImpl<false>::Wait>",
+    ],
+)
+def test_a_class_of_locks_is_known_where_the_method_is_cut_off(tmp_path: Path, symbol: str) -> None:
+    assert found(tmp_path, (0x0, 100, 100, symbol)).verdict == "lock word"
+    assert found(tmp_path, (0x0, 100, 100, f"[.] {symbol}"), full=True).verdict == "lock word"
+
+
+def test_what_one_written_member_pays_stays(tmp_path: Path) -> None:
+    """A counter, and limits beside it that its own function reads: who reads what is open, for most it is the same."""
+    judged = found(
+        tmp_path,
+        (0x0, 40, 50, "page_counter_try_charge"),
+        (0x0, 32, 50, "page_counter_cancel"),
+        (0x28, 16, 0, "page_counter_try_charge"),
+        (0x38, 12, 0, "page_counter_cancel"),
+    )
+    assert (judged.verdict, judged.confidence) == ("true sharing", "low")
+    assert "+0x28 and +0x38 pay 28% without being written: that part is false sharing" in judged.evidence[-1]
