@@ -522,3 +522,20 @@ def test_where_threads_wait_of_which_nobody_knows_what_for(quiet: Report) -> Non
     report = replace(quiet, futexes=Futexes((futex, of_program(3, UNCLEAR, 10 * MS)), ()))
     told = answer_words(report, make_answer(report), Style())
     assert "2.0 threads of programs wait on average, mostly in borrow() of server;" in told
+
+
+@pytest.mark.parametrize(
+    ("make", "longest_ms", "to_cpu_ms", "kind"),
+    [
+        ("", 40, 0, "user space"),
+        # It was woken, and had no CPU for as long; whoever has the GIL computes, or wants a CPU.
+        ("", 40, 38, "negligible"),
+        (GIL, 40, 0, "negligible"),
+    ],
+)
+def test_a_single_wait_matters_if_it_is_for_the_lock(
+    quiet: Report, make: str, longest_ms: int, to_cpu_ms: int, kind: str
+) -> None:
+    futex = of_program(2, LOCK, 50 * MS, make=make, total={"max_latency_ns": to_cpu_ms * MS})
+    futex = replace(futex, figures=replace(futex.figures, max_ns=longest_ms * MS))
+    assert make_answer(replace(quiet, futexes=Futexes((futex,), ()))).kind == kind

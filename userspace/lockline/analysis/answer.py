@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 from lockline.analysis.findings import Finding, Lock
 from lockline.analysis.futex_waits import LOCK, PARKED, UNCLEAR
 from lockline.analysis.model import Figures, LockWaits, OutlierWait, Report
+from lockline.analysis.user_evidence import GIL, RUBY_GVL
 from lockline.base.values import dataclass
 
 # Kinds whose waiter burns its CPU; those of all others sleep.
@@ -134,9 +135,13 @@ def user_waiting(report: Report) -> float | None:
 
 
 def _user_matters(report: Report, waiting: float) -> bool:
-    """Whether waiting for locks of programs is more than negligible, in sum or in a single wait."""
-    locks = [one for one in (report.futexes.futexes if report.futexes is not None else ()) if one.nature == LOCK]
-    longest = max((one.longest_ns for one in locks), default=0)
+    """Whether waiting for locks of programs is more than negligible, in sum or in a single wait.
+
+    A single wait may be for a CPU: of who was woken, and of whoever has an interpreter's lock while it computes.
+    """
+    futexes = report.futexes.futexes if report.futexes is not None else ()
+    locks = [one for one in futexes if one.nature == LOCK and one.make not in (GIL, RUBY_GVL)]
+    longest = max((one.longest_ns - one.total.max_latency_ns for one in locks), default=0)
     return waiting >= NEGLIGIBLE_USER_SHARE or (waiting >= NEGLIGIBLE_SHARE and longest >= NEGLIGIBLE_WAIT_NS)
 
 
