@@ -20,6 +20,7 @@ from lockline.analysis.user_evidence import (
     Seen,
 )
 from lockline.analysis.user_locks import recognise
+from lockline.base.c_library import is_atomics_word
 from lockline.recording import rows
 from user_words import LIBC, MS, WINDOW, word
 
@@ -191,3 +192,9 @@ def test_a_lambda_that_a_thread_runs_is_the_programs() -> None:
     assert found.function == "main::{lambda()#4}"
     library = yields(calls_from("std::__wait", THREAD, module="/usr/lib/x86_64-linux-gnu/libstdc++.so.6"))
     assert [one.function for one in hidden_waits([library], (), {}, WINDOW)] == [""]
+
+
+def test_words_of_the_cxx_library_at_which_threads_wait_for_atomics() -> None:
+    assert is_atomics_word("std::__detail::__waiter_pool_base::_S_for(void const*)::__w+0x140")
+    assert is_atomics_word("__libcpp_contention_table+0x80")
+    assert not is_atomics_word("jobs+0x40")

@@ -45,6 +45,7 @@ from lockline.analysis.user_evidence import (
 from lockline.analysis.user_locks import recognise, unseen_goroutines
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
+from lockline.base.c_library import is_atomics_word
 from lockline.base.errors import RecordingError
 from lockline.recording import rows, user_rows
 from lockline.recording.reader import Recording
@@ -463,6 +464,11 @@ def of_all_waits(total: user_rows.FutexTotal, samples: Sequence[user_rows.FutexS
     ]
 
 
+def _named(futex: user_rows.Futex) -> user_rows.Futex:
+    """The futex by what a program calls it: atomics of no int share a few words of the C++ library's own."""
+    return futex._replace(name="a std::atomic") if is_atomics_word(futex.name) else futex
+
+
 def _length_ns(recording: Recording) -> int:
     meta = recording.meta()
     begin, end = meta.get("begin_ns"), meta.get("end_ns")
@@ -483,7 +489,7 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     Raises RecordingError if a histogram is damaged.
     """
     length_ns = _length_ns(recording) if window_ns is None else window_ns
-    known = {row.id: row for row in recording.table(user_rows.Futex)}
+    known = {row.id: _named(row) for row in recording.table(user_rows.Futex)}
     known |= {id_: row._replace(name="sched_yield()") for id_, row in known.items() if row.address == _YIELDS}
     totals = [row for row in recording.table(user_rows.FutexTotal) if row.futex in known and _possible(row)]
     if not totals:

@@ -29,6 +29,7 @@ START = ("start_thread", "__clone", "clone", "__libc_start", "_start", "__start"
 _CXX = ("std::", "__gnu_cxx::")
 # The libraries' own files: a template is in the program's.
 _CXX_FILES = ("libstdc++", "libc++")
+_ATOMICS_WORDS = ("__waiter_pool_base::_S_for(", "__libcpp_contention_table")
 # A program's lambda, in what the library makes of it: std::thread::_State_impl<...<main::{lambda()#1}>...>::_M_run().
 _LAMBDA = re.compile(r"(?:[\w~]+(?:\([^()]*\))?::)*\{lambda\([^()]*\)#\d+\}")
 # In a demangled name: where brackets begin and end, an operator, whose name may look like one, and what parts the name
@@ -73,6 +74,14 @@ def is_cxx_library(function: str) -> bool:
     A program's own template that returns something of the library is none of these.
     """
     return any(name in function for name in _CXX) and function.startswith(_CXX, _begin_of_name(function))
+
+
+def is_atomics_word(name: str) -> bool:
+    """Whether a variable is what threads in std::atomic::wait() sleep at, where the atomic itself is no int.
+
+    libstdc++ (GCC 11 to 15): bits/atomic_wait.h; libc++: src/atomic.cpp.
+    """
+    return any(part in name for part in _ATOMICS_WORDS)
 
 
 def lambda_in(function: str, path: str) -> str:
