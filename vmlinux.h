@@ -249,6 +249,8 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct task_struct *group_leader;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
 	__u64 start_time;
 	__u64 self_exec_id;
 	char comm[16];

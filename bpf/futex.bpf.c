@@ -2,7 +2,7 @@
 /*
  * Futex calls (record --futex), at the functions of their system calls, or at the
  * tracepoints of all system calls, which every kernel has.  Calls are
- * followed by task, from entry to exit; wake-ups and context switches tell
+ * followed by task, from entry to exit.  Wake-ups, and the kernel's count of a task's switches, tell
  * which of them slept, and how long the woken task waited for a CPU.  Most calls
  * wake nobody or find the word changed: what only others need is left to them.
  *
@@ -47,17 +47,42 @@ static __always_inline bool needs_slot(const struct futex_call *call)
 	return is_wait(call->op) || call->flags & FUTEX_SHARED || call->op == FUTEX_OP_REQUEUE2;
 }
 
-static __always_inline bool recorded(const struct cpu_state *waits)
+static __always_inline bool recorded(const struct cpu_state *waits, __u64 pid_tgid)
 {
 	return waits->begin_kinds && !(waits->flags & STATE_SHALLOW) &&
-	       (!(waits->flags & STATE_FILTERED) || wanted_task());
+	       (!(waits->flags & STATE_FILTERED) || wanted_ids(pid_tgid));
+}
+
+/* How often the current task gave its CPU away. */
+static __always_inline __u64 switches(void)
+{
+	const struct task_struct *task = bpf_get_current_task_btf();
+
+	return task->nvcsw + task->nivcsw;
+}
+
+static __noinline int count_here(enum futex_counter counter)
+{
+	struct futex_state *state = futex_state_of(bpf_get_smp_processor_id());
+
+	if (state && counter < FUTEX_COUNT_LAST)
+		count_futex(state, counter);
+	return 0;
+}
+
+/* A wait begins, or goes on. */
+static __always_inline void begin_wait_in(struct futex_slot *slot, const struct cpu_state *waits)
+{
+	slot->waker_tid = 0;
+	slot->switches = switches();
+	read_words(slot);
+	slot->begin_ns = clock_now(waits);
 }
 
 static __noinline int begin_call(struct pt_regs *regs, long id)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *waits = bpf_map_lookup_elem(&cpu_states, &cpu);
-	struct futex_state *state = futex_state_of(cpu);
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	struct futex_call call = {};
 	struct futex_slot *slot;
@@ -65,7 +90,7 @@ static __noinline int begin_call(struct pt_regs *regs, long id)
 
 	id = unknown(id, pid_tgid);
 	/* Filters first: of other processes no more is looked at. */
-	if (!waits || !state || !recorded(waits) || !is_futex_call(id, compat))
+	if (!waits || !recorded(waits, pid_tgid) || !is_futex_call(id, compat))
 		return 0;
 	read_call(regs, id, compat, &call);
 	if (!needs_slot(&call))
@@ -74,13 +99,13 @@ static __noinline int begin_call(struct pt_regs *regs, long id)
 	if (!slot)
 		slot = claim_futex_slot((__u32)pid_tgid);
 	else if (!(slot->flags & FUTEX_PAUSED))
-		count_futex(state, FUTEX_COUNT_ORPHANED);
+		count_here(FUTEX_COUNT_ORPHANED);
 	if (!slot) {
-		count_futex(state, FUTEX_COUNT_NO_SLOT);
+		count_here(FUTEX_COUNT_NO_SLOT);
 		return 0;
 	}
 	if (compat)
-		count_futex(state, FUTEX_COUNT_COMPAT);
+		count_here(FUTEX_COUNT_COMPAT);
 	/* The collector takes no slot for a wait before its begin is written. */
 	*(volatile __u64 *)&slot->begin_ns = 0;
 	slot->tgid = pid_tgid >> 32;
@@ -90,10 +115,7 @@ static __noinline int begin_call(struct pt_regs *regs, long id)
 	if (!is_wait(call.op))
 		return 0;
 	slot->value = call.value;
-	slot->waker_tid = 0;
-	slot->latency_ns = 0;
-	read_words(slot);
-	slot->begin_ns = clock_now(waits);
+	begin_wait_in(slot, waits);
 	return 0;
 }
 
@@ -102,19 +124,15 @@ static __noinline int restart_call(struct pt_regs *regs)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), tid = bpf_get_current_pid_tgid();
 	struct cpu_state *waits = bpf_map_lookup_elem(&cpu_states, &cpu);
-	struct futex_state *state = futex_state_of(cpu);
 	struct futex_slot *slot = find_futex_slot(tid);
 
-	if (!slot || !(slot->flags & FUTEX_PAUSED) || !waits || !state || !waits->begin_kinds)
+	if (!slot || !(slot->flags & FUTEX_PAUSED) || !waits || !waits->begin_kinds)
 		return 0;
 	if (call_argument(regs, is_compat(), 0) != slot->address)
 		return 0;
-	count_futex(state, FUTEX_COUNT_RESTARTED);
+	count_here(FUTEX_COUNT_RESTARTED);
 	slot->flags &= FUTEX_SHARED | FUTEX_TIMED;
-	slot->waker_tid = 0;
-	slot->latency_ns = 0;
-	read_words(slot);
-	slot->begin_ns = clock_now(waits);
+	begin_wait_in(slot, waits);
 	return 0;
 }
 
@@ -382,12 +400,14 @@ static __always_inline __u64 sampled_weights(struct futex_state *state, struct f
 static __noinline int record_futex_wait(void *ctx, struct futex_state *state, struct futex_slot *slot,
 					struct futex_row *row, __u64 wait_ns)
 {
-	__u64 weights;
+	__u64 weights, woken_ns;
 
 	if (!ctx || !state || !slot || !row)
 		return 0;
+	woken_ns = slot->waking_ns - slot->begin_ns;
 	add_to_set(row->waiter_set, slot->tid);
-	record_latency(row, slot->latency_ns);
+	/* Nobody wakes a task that yields. */
+	record_latency(row, slot->flags & FUTEX_WOKEN && woken_ns < wait_ns ? wait_ns - woken_ns : 0);
 	count_slept(row, wait_ns);
 	weights = sampled_weights(state, row, wait_ns);
 	if (weights)
@@ -404,6 +424,9 @@ static __noinline int end_futex_wait(void *ctx, struct futex_state *state, struc
 
 	if (!ctx || !state || !slot || !waits)
 		return 0;
+	/* Woken before it slept, it goes on. */
+	if ((slot->flags & FUTEX_WOKEN || slot->op == FUTEX_OP_YIELD) && slot->switches != switches())
+		slot->flags |= FUTEX_RAN;
 	/* A call that did not sleep waited for nobody: no clock is read for it. */
 	if (slot->flags & FUTEX_RAN) {
 		__u64 now = clock_now(waits);
@@ -460,26 +483,27 @@ static __noinline int end_plain_wake(void *ctx, struct pt_regs *regs, __s64 resu
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *waits = bpf_map_lookup_elem(&cpu_states, &cpu);
 	struct futex_state *state = futex_state_of(cpu);
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	bool compat = is_compat();
 	struct futex_slot wake = {};
 	struct futex_call call = {};
 	long id = call_number(regs);
 
-	if (!ctx || !waits || !state || !recorded(waits) || !is_futex_call(id, compat))
+	if (!ctx || !waits || !state || !recorded(waits, pid_tgid) || !is_futex_call(id, compat))
 		return 0;
 	read_call(regs, id, compat, &call);
 	if (needs_slot(&call))
 		return 0;
 	if (compat)
 		count_futex(state, FUTEX_COUNT_COMPAT);
-	wake.tgid = bpf_get_current_pid_tgid() >> 32;
+	wake.tgid = pid_tgid >> 32;
 	wake.address = call.address;
 	wake.op = call.op;
 	end_futex_wake(ctx, state, &wake, result);
 	return 0;
 }
 
-static __noinline int end_call(void *ctx, struct pt_regs *regs, struct futex_slot *slot, __s64 result)
+static __noinline int end_call(void *ctx, struct pt_regs *regs, struct futex_slot *slot, __s64 result, __u32 tid)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *waits = bpf_map_lookup_elem(&cpu_states, &cpu);
@@ -502,7 +526,7 @@ static __noinline int end_call(void *ctx, struct pt_regs *regs, struct futex_slo
 			return 0;
 		}
 	}
-	release_futex_slot(slot, bpf_get_current_pid_tgid());
+	release_futex_slot(slot, tid);
 	return 0;
 }
 
@@ -512,15 +536,17 @@ static __always_inline int leave_call(__u64 *ctx)
 	struct pt_regs *regs = (void *)ctx[0];
 	long id = call_number(regs);
 	struct futex_slot *slot;
+	__u32 tid;
 
 	if (!may_be_futex_call(id) && id != NR_RESTART)
 		return 0;
-	slot = find_futex_slot((__u32)bpf_get_current_pid_tgid());
+	tid = bpf_get_current_pid_tgid();
+	slot = find_futex_slot(tid);
 	if (!slot || slot->flags & FUTEX_PAUSED) {
 		if (id != NR_RESTART)
 			end_plain_wake(ctx, regs, ctx[1]);
 	} else {
-		end_call(ctx, regs, slot, ctx[1]);
+		end_call(ctx, regs, slot, ctx[1], tid);
 	}
 	return 0;
 }
@@ -567,14 +593,6 @@ FUTEX_CALL(requeue_32, "__ia32_sys_futex_requeue")
 FUTEX_CALL(yield, "__do_sys_sched_yield")
 FUTEX_CALL(restart, "__do_sys_restart_syscall")
 
-/* The slot of a task that waits in a futex call, or NULL. */
-static __always_inline struct futex_slot *waiting_in_futex(struct task_struct *task)
-{
-	struct futex_slot *slot = find_futex_slot(task->pid);
-
-	return slot && is_wait(slot->op) && !(slot->flags & FUTEX_PAUSED) ? slot : NULL;
-}
-
 /* Processes may have a futex that they share at addresses of their own: the wake goes by that of the task it wakes. */
 static __noinline int join_shared_wake(const struct futex_slot *woken)
 {
@@ -587,14 +605,13 @@ static __noinline int join_shared_wake(const struct futex_slot *woken)
 	return 0;
 }
 
-SEC("?tp_btf/sched_waking")
-int futex_waking(__u64 *ctx)
+static __noinline int wake_waiting(__u32 tid)
 {
-	struct futex_slot *slot = waiting_in_futex((void *)ctx[0]);
+	struct futex_slot *slot = find_futex_slot(tid);
 	__u32 cpu = bpf_get_smp_processor_id();
 	struct cpu_state *waits = bpf_map_lookup_elem(&cpu_states, &cpu);
 
-	if (!slot || !waits || slot->flags & FUTEX_WOKEN || slot->op == FUTEX_OP_YIELD)
+	if (!slot || !waits || !is_wait(slot->op) || slot->flags & FUTEX_PAUSED || slot->op == FUTEX_OP_YIELD)
 		return 0;
 	slot->waking_ns = clock_now(waits);
 	slot->waker_tid = bpf_get_current_pid_tgid();
@@ -604,24 +621,16 @@ int futex_waking(__u64 *ctx)
 	return 0;
 }
 
-SEC("?tp_btf/sched_switch")
-int futex_switch(__u64 *ctx)
+/* Most of those that are woken wait for something else: it is straight, and calls no helper for them. */
+SEC("?tp_btf/sched_waking")
+int futex_waking(__u64 *ctx)
 {
-	struct futex_slot *slot = waiting_in_futex((void *)ctx[2]);
-	__u32 cpu = bpf_get_smp_processor_id();
-	struct cpu_state *waits;
-	__u64 now;
+	const struct task_struct *task = (void *)ctx[0];
+	const __u32 tid = task->pid;
+	const struct futex_slot *slot = futex_slot_at(tid & futex_slot_mask);
 
-	if (slot && slot->op == FUTEX_OP_YIELD)
-		slot->flags |= FUTEX_RAN;
-	if (!slot || !(slot->flags & FUTEX_WOKEN))
-		return 0;
-	waits = bpf_map_lookup_elem(&cpu_states, &cpu);
-	if (!waits)
-		return 0;
-	now = clock_now(waits);
-	slot->latency_ns = now > slot->waking_ns ? now - slot->waking_ns : 0;
-	slot->flags = (slot->flags & ~FUTEX_WOKEN) | FUTEX_RAN;
+	if (slot && (slot->tid == tid || slot->displaced))
+		wake_waiting(tid);
 	return 0;
 }
 

@@ -59,10 +59,12 @@ enum futex_op {
 
 #define FUTEX_SHARED (1u << 0)
 #define FUTEX_TIMED  (1u << 1) /* with a timeout */
-#define FUTEX_RAN    (1u << 2) /* was woken, and then given a CPU: it slept; of a yield: others ran meanwhile */
-#define FUTEX_WOKEN  (1u << 3) /* was woken, and has no CPU yet */
+#define FUTEX_RAN    (1u << 2) /* was woken, and given a CPU: it slept; of a yield: others ran meanwhile */
+#define FUTEX_WOKEN  (1u << 3)
 #define FUTEX_SEM    (1u << 4) /* the word is that of a sem_t of glibc, without a token */
 #define FUTEX_PAUSED (1u << 5) /* a signal ended the call, which restart_syscall() may go on with */
+
+#define FUTEX_MET (~0ull)
 
 struct futex_slot {
 	__u32 tid;       /* 0: free */
@@ -71,11 +73,11 @@ struct futex_slot {
 	__u32 waker_tid;
 	__u64 address; /* of the futex word */
 	__u64 begin_ns;
-	__u64 waking_ns;
-	__u64 latency_ns; /* from the wake-up to the CPU, of the last wake-up */
-	__u32 value;      /* that the word was to have */
-	__u32 word;       /* that it had */
-	__u32 owner;      /* 8 bytes above: pthread_mutex_t.__owner of glibc, if it is one */
+	__u64 waking_ns; /* of the last wake-up */
+	__u64 switches;  /* of the task when the call began; FUTEX_MET: it had begun before */
+	__u32 value;     /* that the word was to have */
+	__u32 word;      /* that it had */
+	__u32 owner;     /* 8 bytes above: pthread_mutex_t.__owner of glibc, if it is one */
 	__u8 op;
 	__u8 flags; /* FUTEX_* above */
 	__u16 pad;

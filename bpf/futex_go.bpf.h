@@ -119,7 +119,7 @@ static __always_inline struct cpu_state *go_recorded(struct futex_state *state)
 	if (!state)
 		return NULL;
 	__sync_fetch_and_add(&state->traps, 1);
-	return waits && recorded(waits) ? waits : NULL;
+	return waits && recorded(waits, bpf_get_current_pid_tgid()) ? waits : NULL;
 }
 
 static __always_inline int go_begin(struct pt_regs *regs, __u64 address, __u32 op)

@@ -50,7 +50,7 @@ static void all_of_it(void)
 	struct evidence e = with_all_signals();
 	const struct plan *plan = decide(&e);
 
-	check(plan, FUTEX, PROBE_ON, "tp_btf sys_enter, sys_exit, sched_waking, sched_switch", "every system call");
+	check(plan, FUTEX, PROBE_ON, "tp_btf sys_enter, sys_exit, sched_waking", "every system call");
 	check(plan, TRACER, PROBE_ON, "fentry", WAIT_INACTIVE);
 	check(plan, ATTACH, PROBE_ON, "fentry", PTRACE_ATTACH_FUNCTION);
 	CHECK(plan->ptrace_attach && !plan->ptrace_attach_kprobe, "attaching");
@@ -68,7 +68,7 @@ static void not_asked_for(void)
 
 	e.futex = e.ptrace = e.clock_reads = false;
 	plan = decide(&e);
-	check(plan, FUTEX, PROBE_OFF, "tp_btf sys_enter, sys_exit, sched_waking, sched_switch", "--futex");
+	check(plan, FUTEX, PROBE_OFF, "tp_btf sys_enter, sys_exit, sched_waking", "--futex");
 	check(plan, TRACER, PROBE_OFF, "fentry", "--ptrace");
 	check(plan, ATTACH, PROBE_OFF, "fentry", "--ptrace");
 	check(plan, CLOCK, PROBE_OFF, "fentry", "--clocksource");
@@ -110,23 +110,23 @@ static void futexes(void)
 	e.btf_futex_functions = e.futex_functions = all;
 	e.btf_context = 1u << PROBE_WAKING | 1u << PROBE_SWITCH;
 	plan = decide(&e);
-	check(plan, FUTEX, PROBE_ON, "fentry, tp_btf sched_waking, sched_switch", "and no others");
+	check(plan, FUTEX, PROBE_ON, "fentry, tp_btf sched_waking", "and no others");
 	CHECK(plan->futex && plan->futex_functions == all, "attached: %x", plan->futex_functions);
 	e.futex = false;
 	plan = decide(&e);
-	check(plan, FUTEX, PROBE_OFF, "fentry, tp_btf sched_waking, sched_switch", "--futex");
+	check(plan, FUTEX, PROBE_OFF, "fentry, tp_btf sched_waking", "--futex");
 	CHECK(!plan->futex && !plan->futex_functions, "nothing is attached");
 	e.futex = true;
 	e.btf_futex_functions &= ~(1u << FUTEX_WAITV_FUNCTION);
 	plan = decide(&e);
-	check(plan, FUTEX, PROBE_ON, "tp_btf sys_enter, sys_exit, sched_waking, sched_switch", "every system call");
+	check(plan, FUTEX, PROBE_ON, "tp_btf sys_enter, sys_exit, sched_waking", "every system call");
 	CHECK(plan->futex && !plan->futex_functions, "attached: %x", plan->futex_functions);
 	/* An older kernel has fewer. */
 	e.futex_functions = e.btf_futex_functions;
 	CHECK(decide(&e)->futex_functions == e.btf_futex_functions, "a function that is not there is missed");
 	e.fentry_error = -EPERM;
 	plan = decide(&e);
-	check(plan, FUTEX, PROBE_ON, "tp_btf sys_enter, sys_exit, sched_waking, sched_switch", "every system call");
+	check(plan, FUTEX, PROBE_ON, "tp_btf sys_enter, sys_exit, sched_waking", "every system call");
 	CHECK(plan->futex && !plan->futex_functions, "attached: %x", plan->futex_functions);
 	e.fentry_error = 0;
 	e.btf_context = 0;

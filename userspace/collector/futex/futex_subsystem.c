@@ -98,7 +98,6 @@ static int choices(struct lockline_bpf *bpf, const struct plan *plan, struct cho
 	for (int i = 0; i < FUTEX_FUNCTIONS; i++)
 		choices[count++] = (struct choice){calls[i].leave, plan->futex_functions >> i & 1, SIGNAL_FUTEX_WAITS,
 						   futex_function_names[i]};
-	choices[count++] = (struct choice){bpf->progs.futex_switch, plan->futex, SIGNAL_FUTEX_WAITS, NULL};
 	choices[count++] = (struct choice){bpf->progs.futex_waking, plan->futex, SIGNAL_FUTEX_WAITS, NULL};
 	for (int i = 0; i < FUTEX_FUNCTIONS; i++)
 		choices[count++] = (struct choice){calls[i].enter, plan->futex_functions >> i & 1, SIGNAL_FUTEX_WAITS,
@@ -131,7 +130,7 @@ static void tell_cost(const struct ground *ground)
 	if (err)
 		message("--futex probes %s; what that costs cannot be measured: %s", what, strerror(-err));
 	else
-		message("--futex probes %s, every switch and wake-up: %.0f a second now, %.0f ns each: at least %.1f "
+		message("--futex probes %s, and every wake-up: %.0f a second now, %.0f ns each: at least %.1f "
 			"%% "
 			"of the time of %ld CPUs%s",
 			what, cost.runs / (cost.window_ns / 1e9), cost.runs ? (double)cost.run_ns / cost.runs : 0.0,

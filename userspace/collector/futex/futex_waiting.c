@@ -222,7 +222,8 @@ static bool meet_thread(const struct futex_slots *table, __u32 tgid, __u32 tid, 
 	slot->tgid = tgid;
 	slot->waker_tid = 0;
 	slot->address = wait.address;
-	slot->waking_ns = slot->latency_ns = 0;
+	slot->waking_ns = 0;
+	slot->switches = FUTEX_MET;
 	slot->value = wait.value;
 	slot->word = words.word;
 	slot->owner = words.owner;

@@ -263,8 +263,7 @@ void evidence_collect(struct evidence *evidence, const struct options *options, 
 	evidence->btf_ptrace_attach = has_type(types, PTRACE_ATTACH_FUNCTION, BTF_KIND_FUNC);
 	evidence->btf_futex = has_type(types, "btf_trace_sys_enter", BTF_KIND_TYPEDEF) &&
 			      has_type(types, "btf_trace_sys_exit", BTF_KIND_TYPEDEF) &&
-			      has_type(types, "btf_trace_sched_waking", BTF_KIND_TYPEDEF) &&
-			      has_type(types, "btf_trace_sched_switch", BTF_KIND_TYPEDEF);
+			      has_type(types, "btf_trace_sched_waking", BTF_KIND_TYPEDEF);
 	look_at_futexes(evidence, types, symbols);
 	evidence->btf_percpu = has_type(types, "runqueues", BTF_KIND_VAR);
 	evidence->btf_slab = has_type(types, "bpf_get_kmem_cache", BTF_KIND_FUNC);

@@ -9,7 +9,6 @@ enum probe_state check_futex_functions(struct finding *finding)
 {
 	const struct evidence *evidence = finding->evidence;
 	const __u32 there = evidence->btf_futex_functions, lacking = evidence->futex_functions & ~there;
-	const __u32 sched = 1u << PROBE_WAKING | 1u << PROBE_SWITCH;
 	enum probe_state state =
 		check_fentry(finding, there & 1u << FUTEX_FUNCTION ? futex_function_names[FUTEX_FUNCTION] : NULL);
 
@@ -17,8 +16,8 @@ enum probe_state check_futex_functions(struct finding *finding)
 		return state;
 	if (lacking)
 		return UNAVAILABLE("the kernel's BTF lacks %s()", futex_function_names[__builtin_ctz(lacking)]);
-	if ((evidence->btf_context & sched) != sched)
-		return UNAVAILABLE("the kernel's BTF lacks the tracepoints sched_waking or sched_switch");
+	if (!(evidence->btf_context & 1u << PROBE_WAKING))
+		return UNAVAILABLE("the kernel's BTF lacks the tracepoint sched_waking");
 	ON("the system calls of futexes are probed, and no others");
 	return asked(finding, evidence->futex, "--futex");
 }
@@ -28,8 +27,8 @@ enum probe_state check_futex(struct finding *finding)
 	if (check_waits(finding) != PROBE_ON)
 		return PROBE_UNAVAILABLE;
 	if (!finding->evidence->btf_futex)
-		return UNAVAILABLE("the kernel's BTF lacks the tracepoints sys_enter, sys_exit, sched_waking or "
-				   "sched_switch (CONFIG_HAVE_SYSCALL_TRACEPOINTS)");
+		return UNAVAILABLE("the kernel's BTF lacks the tracepoints sys_enter, sys_exit or sched_waking "
+				   "(CONFIG_HAVE_SYSCALL_TRACEPOINTS)");
 	ON("every system call passes a probe, futex calls are followed");
 	return asked(finding, finding->evidence->futex, "--futex");
 }

@@ -50,7 +50,6 @@ def _places() -> dict[str, _Place]:
         "task_wakeup": _Place(SWITCH, "wakeup", False, True),
         "context_switch": _Place(SWITCH, "switch", False, True),
         "futex_waking": _Place(SWITCH, "futex waking", False, True),
-        "futex_switch": _Place(SWITCH, "futex switch", False, True),
     }
     for spinning, prefixes in ((True, _SPINNING), (False, _SLEEPING)):
         for prefix in prefixes:
