@@ -31,9 +31,13 @@ struct totals {
 	struct wrap *wraps;
 	size_t wrap_count;
 	__u32 *rows_live; /* per CPU: as the last flush found them */
-	__u32 retiring;   /* rows, of all CPUs */
-	bool can_age;     /* the kernel can tell when no program holds a row any more */
-	bool aged;        /* a cell may be the sum of several rows: the file has what was before */
+	/* Those that may have something, first; others are not looked at, which would fetch a line for each. */
+	__u32 *listed;                   /* as the rows in the map: numbers of a CPU's rows */
+	__u32 *listed_count, *listed_at; /* per CPU: and how many were claimed ever when it was made */
+	size_t listed_bytes;
+	__u32 retiring; /* rows, of all CPUs */
+	bool can_age;   /* the kernel can tell when no program holds a row any more */
+	bool aged;      /* a cell may be the sum of several rows: the file has what was before */
 };
 
 int totals_open(struct totals **out, const struct maps *maps, struct recording *recording, struct locks *locks)
@@ -52,8 +56,13 @@ int totals_open(struct totals **out, const struct maps *maps, struct recording *
 		mmap(NULL, totals->last_read_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	totals->rows_seen = calloc(sizing->cpus, sizeof(*totals->rows_seen));
 	totals->rows_live = calloc(sizing->cpus, sizeof(*totals->rows_live));
+	totals->listed_count = calloc(sizing->cpus, sizeof(*totals->listed_count));
+	totals->listed_at = calloc(sizing->cpus, sizeof(*totals->listed_at));
+	totals->listed_bytes = (size_t)sizing->cpus * sizing->rows * sizeof(*totals->listed);
+	totals->listed = mmap(NULL, totals->listed_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	totals->can_age = programs_can_be_waited_for();
-	if (totals->last_reads == MAP_FAILED || !totals->rows_seen || !totals->rows_live) {
+	if (totals->last_reads == MAP_FAILED || totals->listed == MAP_FAILED || !totals->rows_seen ||
+	    !totals->rows_live || !totals->listed_count || !totals->listed_at) {
 		totals_close(totals);
 		return -ENOMEM;
 	}
@@ -67,6 +76,10 @@ void totals_close(struct totals *totals)
 		return;
 	if (totals->last_reads && totals->last_reads != MAP_FAILED)
 		munmap(totals->last_reads, totals->last_read_bytes);
+	if (totals->listed && totals->listed != MAP_FAILED)
+		munmap(totals->listed, totals->listed_bytes);
+	free(totals->listed_count);
+	free(totals->listed_at);
 	free(totals->rows_seen);
 	free(totals->wraps);
 	free(totals->rows_live);
@@ -98,20 +111,40 @@ static int meet_row(struct totals *totals, __u32 cpu, const struct wait_row *row
 	return err;
 }
 
+/* A program claims a row, and then counts it: one that is not seen now makes another list. */
+static const __u32 *list_rows(struct totals *totals, __u32 cpu)
+{
+	const struct sizing *sizing = totals->maps->sizing;
+	const __u32 used = __atomic_load_n(&maps_cpu(totals->maps, cpu)->rows_used, __ATOMIC_ACQUIRE);
+	__u32 *listed = totals->listed + (size_t)cpu * sizing->rows, count = 0;
+
+	if (totals->listed_count[cpu] && totals->listed_at[cpu] == used)
+		return listed;
+	for (__u32 i = 0; i < sizing->rows; i++)
+		if (i >= sizing->named_rows || __atomic_load_n(&maps_row(totals->maps, cpu, i)->key, __ATOMIC_RELAXED))
+			listed[count++] = i;
+	totals->listed_count[cpu] = count;
+	totals->listed_at[cpu] = used;
+	return listed;
+}
+
 int totals_meet_rows(struct totals *totals, __u32 cpu, bool all, find_stack find, void *data)
 {
 	const struct sizing *sizing = totals->maps->sizing;
 	__u32 used = __atomic_load_n(&maps_cpu(totals->maps, cpu)->rows_used, __ATOMIC_ACQUIRE);
+	const __u32 *listed;
 
 	if (used == totals->rows_seen[cpu] && !all)
 		return 0;
-	for (__u32 i = 0; i < sizing->named_rows; i++) {
+	listed = list_rows(totals, cpu);
+	for (__u32 at = 0; at < totals->listed_count[cpu]; at++) {
+		const __u32 i = listed[at];
 		struct row_last_read *last_read = &totals->last_reads[(size_t)cpu * sizing->rows + i];
 		const struct wait_row *row = maps_row(totals->maps, cpu, i);
 		int err;
 
 		/* A row's first wait may still last: it is met when a sample or a flush comes upon it. */
-		if (last_read->total || !row->waits)
+		if (i >= sizing->named_rows || last_read->total || !row->waits)
 			continue;
 		err = meet_row(totals, cpu, row, last_read, find, data);
 		if (err)
@@ -406,15 +439,17 @@ static void look_again(struct totals *totals, __u32 cpu)
 }
 
 /* After the CPU's rows were written. */
-static void age_rows(struct totals *totals, __u32 cpu, bool waited)
+static void age_rows(struct totals *totals, __u32 cpu, const __u32 *listed, bool waited)
 {
 	const struct sizing *sizing = totals->maps->sizing;
 	bool scarce = (__u64)totals->rows_live[cpu] * 4 > (__u64)sizing->named_rows * 3 || locks_scarce(totals->locks);
 	bool freed = false;
 	__u32 live = 0;
 
-	for (__u32 i = 0; totals->can_age && i < sizing->named_rows; i++) {
-		if (!maps_row(totals->maps, cpu, i)->key)
+	for (__u32 at = 0; totals->can_age && at < totals->listed_count[cpu]; at++) {
+		const __u32 i = listed[at];
+
+		if (i >= sizing->named_rows || !maps_row(totals->maps, cpu, i)->key)
 			continue;
 		live++;
 		freed |= age_row(totals, cpu, i, scarce, waited);
@@ -463,7 +498,10 @@ int totals_flush(struct totals *totals, __s64 interval)
 	int err = 0;
 
 	for (__u32 cpu = 0; !err && cpu < sizing->cpus; cpu++) {
-		for (__u32 i = 0; !err && i < sizing->rows; i++) {
+		const __u32 *listed = list_rows(totals, cpu);
+
+		for (__u32 at = 0; !err && at < totals->listed_count[cpu]; at++) {
+			const __u32 i = listed[at];
 			struct row_last_read *last_read = &totals->last_reads[(size_t)cpu * sizing->rows + i];
 
 			const struct wait_row *row = maps_row(totals->maps, cpu, i);
@@ -488,7 +526,7 @@ int totals_flush(struct totals *totals, __s64 interval)
 			if (totals->gained[kind].waits || totals->gained[kind].wait_ns)
 				err = put_cpu_total(totals, cpu, kind);
 		if (!err)
-			age_rows(totals, cpu, waited);
+			age_rows(totals, cpu, listed, waited);
 	}
 	err = err ?: locks_changed(totals->locks, put_lock_total, totals);
 	return err ?: locks_forget(totals->locks);

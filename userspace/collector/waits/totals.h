@@ -10,6 +10,9 @@
 #include "probes/maps.h"
 #include "recording/recording.h"
 
+/* What a row takes of the collector's own memory, beside the map's. */
+#define TOTALS_ROW_BYTES (sizeof(struct row_last_read) + sizeof(__u32))
+
 struct totals;
 
 int totals_open(struct totals **out, const struct maps *maps, struct recording *recording, struct locks *locks);

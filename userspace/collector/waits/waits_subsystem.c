@@ -48,7 +48,7 @@ static void add_bytes(struct sizing *s)
 			(__u64)s->ring_events * s->event_bytes + (__u64)s->rows * sizeof(struct wait_row);
 
 	s->map_bytes += s->cpus * per_cpu + (__u64)s->sleep_slots * sleeper_bytes(s);
-	s->last_read_bytes += (__u64)s->cpus * s->rows * sizeof(struct row_last_read);
+	s->last_read_bytes += (__u64)s->cpus * s->rows * TOTALS_ROW_BYTES;
 	s->lock_bytes += (__u64)s->locks * sizeof(struct lock_total);
 }
 
