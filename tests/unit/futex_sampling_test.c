@@ -58,7 +58,7 @@ static __u64 samples(__u32 cpus, __u32 busy, __u32 waits, bool new, int from_sec
 	return samples_of(&of, from_second);
 }
 
-/* The dearer a stack, the fewer there are: between two bounds they take 15 ms of a second or so. */
+/* The dearer a stack, the fewer there are: between two bounds they take 4 ms of a second or so. */
 static void test_cost(void)
 {
 	static const struct {
@@ -66,8 +66,8 @@ static void test_cost(void)
 		__u32 asked, waiting, least, most;
 	} cases[] = {
 		{1000, 0, 0, 190, 280},      /* no more than this, however little they cost */
-		{70000, 0, 0, 130, 200},     /* 167 of 90 us */
-		{100000, 0, 0, 70, 130},     /* 100 of 120 us */
+		{20000, 0, 0, 120, 200},     /* 100 of 40 us, and what is left of the begin */
+		{50000, 0, 0, 65, 130},      /* 57 of 70 us, likewise */
 		{5000000, 0, 0, 40, 80},     /* no fewer than this */
 		{5000000, 300, 0, 200, 400}, /* a number that was asked for, whatever it costs */
 		{1000, 30, 0, 15, 45},       {20000, 300, 600, 60, 220}, /* there is less and less room for them */

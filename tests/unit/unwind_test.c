@@ -347,16 +347,16 @@ static void memos_are_bounded_and_age(void)
 	struct memo_stack stack = {.tgid = 1, .size = sizeof(bytes), .pc = 0x1000, .bytes = (const __u8 *)bytes};
 
 	bytes[3] = frames[1];
-	unwind_memo_keep(&memos, &stack, 1, frames, 1, 0);
+	unwind_memo_keep(&memos, &stack, 1 + UNWIND_MEMO_NS, frames, 1, 0);
 	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "one frame is nothing to know a stack by");
-	unwind_memo_keep(&memos, &stack, 1, frames, 2, 0);
+	unwind_memo_keep(&memos, &stack, 1 + UNWIND_MEMO_NS, frames, 2, 0);
 	CHECK(unwind_memo_find(&memos, &stack, 2, found) == 2 && found[1] == frames[1], "known");
 	CHECK(!unwind_memo_find(&memos, &stack, 2 + UNWIND_MEMO_NS, found), "too old");
 	stack.size = 3 * 8 + 7;
 	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "the return address is not in this copy");
 	stack.size = sizeof(bytes);
 	for (stack.tgid = 2; stack.tgid < 2 + UNWIND_MEMOS; stack.tgid++)
-		unwind_memo_keep(&memos, &stack, 1, frames, 2, 0);
+		unwind_memo_keep(&memos, &stack, 1 + UNWIND_MEMO_NS, frames, 2, 0);
 	CHECK(unwind_memo_find(&memos, &stack, 2, found) == 0, "never seen");
 	stack.tgid = 1;
 	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "the oldest made room");
@@ -371,9 +371,9 @@ static void a_method_in_another_has_no_place(void)
 	struct memo_stack stack = {.tgid = 1, .size = sizeof(bytes), .pc = 0x1000, .bytes = (const __u8 *)bytes};
 
 	bytes[2] = frames[2];
-	unwind_memo_keep(&memos, &stack, 1, frames, 3, 0);
+	unwind_memo_keep(&memos, &stack, 1 + UNWIND_MEMO_NS, frames, 3, 0);
 	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "0x7000 is not on the stack");
-	unwind_memo_keep(&memos, &stack, 1, frames, 3, 1 << 1);
+	unwind_memo_keep(&memos, &stack, 1 + UNWIND_MEMO_NS, frames, 3, 1 << 1);
 	CHECK(unwind_memo_find(&memos, &stack, 2, found) == 3 && found[1] == frames[1], "known");
 	bytes[2] = 0x3000;
 	CHECK(!unwind_memo_find(&memos, &stack, 2, found), "another caller");

@@ -19,7 +19,7 @@
  * Beyond the least there are as many as take so much CPU time of a second, and this at once at the beginning, when all
  * stacks are new.
  */
-#define FUTEX_STACKS_CPU_NS 15000000.0
+#define FUTEX_STACKS_CPU_NS 4000000.0
 #define FUTEX_FIRST_CPU_NS  150000000.0
 /* What the copy and the recording take of a sample, beside its stack. */
 #define FUTEX_SAMPLE_NS 20000.0

@@ -45,7 +45,7 @@ struct futexes {
 	__u32 goroutine_slots; /* 0 without --go */
 	struct futex_slots slots;
 	struct futex_stacks user_stacks;
-	struct naming_sample sample; /* the one that is being stored */
+	struct naming_sample sample; /* that is stored at once */
 	__u32 cpus;
 	__u64 *read;              /* per CPU */
 	struct ring_aside *aside; /* per CPU */
@@ -203,7 +203,8 @@ static int add_owner(struct futexes *futexes, struct futex *futex, const struct 
 static int store_sample(struct futexes *futexes, __u32 cpu, const struct futex_event *event, const struct futex *futex,
 			__s64 task)
 {
-	struct naming_sample *sample = &futexes->sample;
+	struct naming_sample *place = futexes->stacks.naming ? naming_queue_place(futexes->stacks.naming) : NULL;
+	struct naming_sample *sample = place ?: &futexes->sample;
 	const int frames = event->user_frames < STACK_FRAMES ? event->user_frames : STACK_FRAMES;
 
 	sample->stack.tgid = event->tgid;
@@ -214,10 +215,10 @@ static int store_sample(struct futexes *futexes, __u32 cpu, const struct futex_e
 	sample->task = task;
 	sample->waits = event->weight;
 	sample->wait_ns = event->weight_ns;
-	if (futexes->stacks.naming && futex_stacks_copy(&futexes->user_stacks, cpu, event, &sample->stack) &&
-	    naming_queue_unwind(futexes->stacks.naming, sample))
-		return 0;
-	return stacks_put_sample(&futexes->stacks, sample);
+	if (!place || !futex_stacks_copy(&futexes->user_stacks, cpu, event, &sample->stack))
+		return stacks_put_sample(&futexes->stacks, sample);
+	naming_queue_unwind(futexes->stacks.naming);
+	return 0;
 }
 
 static int store_event(struct futexes *futexes, __u32 cpu, const struct futex_event *event)
@@ -362,11 +363,13 @@ static int store_owned_wait(struct futexes *futexes, const struct futex *futex, 
 /* Of a futex that has no sample, as nobody who waits there has left: where the thread waits. */
 static int store_waiting_sample(struct futexes *futexes, const struct futex *futex, const struct futex_slot *slot)
 {
-	struct naming_sample *sample = &futexes->sample;
+	struct naming_sample *sample;
 	__s64 task;
 
-	if (!futexes->stacks.naming || !futexes->waiting_samples ||
-	    !futex_waiting_stack(slot->tgid, slot->tid, slot->address, &sample->stack))
+	if (!futexes->stacks.naming || !futexes->waiting_samples)
+		return 0;
+	sample = naming_queue_place(futexes->stacks.naming);
+	if (!sample || !futex_waiting_stack(slot->tgid, slot->tid, slot->address, &sample->stack))
 		return 0;
 	futexes->waiting_samples--;
 	task = task_id(futexes, slot->tid, slot->tgid, "");
@@ -380,9 +383,8 @@ static int store_waiting_sample(struct futexes *futexes, const struct futex *fut
 	/* It says where, and not how long: the wait's length comes with its end, or with the wait in progress. */
 	sample->waits = 1;
 	sample->wait_ns = 1;
-	if (naming_queue_unwind(futexes->stacks.naming, sample))
-		return 0;
-	return stacks_put_sample(&futexes->stacks, sample);
+	naming_queue_unwind(futexes->stacks.naming);
+	return 0;
 }
 
 /*

@@ -22,6 +22,7 @@
 #define STEP_NS    10000000ull
 /* Of CPU time that counts for one stack. */
 #define MOST_STACK_NS 2000000ull
+#define MOST_SINCE    16
 #define GIVE_UP_NS    2000000000ull
 
 struct waiting {
@@ -50,6 +51,8 @@ struct naming_queue {
 	__u32 first_look, look_count;
 	bool names_turn; /* the next is a name, if there is one */
 	bool busy;       /* the thread looks for a name, or unwinds */
+	bool asked;      /* it is to be woken: see naming_queue_take() */
+	bool waited_for; /* somebody waits for what it does */
 	bool again;      /* these are the unnamed: what is known of them stays */
 	bool maps_again; /* maps that may have been written since are read for them */
 	bool stuck;      /* the thread did not come back: it and this are left as they are */
@@ -57,6 +60,8 @@ struct naming_queue {
 	bool end;
 	struct naming_queue_counts counts;
 	__u64 stacks_cpu_ns; /* that samples' stacks took */
+	__u64 seen_cpu_ns;   /* until the thread's last rest, all that it did */
+	__u32 since;         /* stacks since then */
 };
 
 static bool is_unnamed(const struct named *named)
@@ -128,16 +133,13 @@ static struct naming_sample *sample_at(struct naming_queue *queue, __u32 number)
 static void find_frames(struct naming_queue *queue)
 {
 	struct naming_sample *sample = sample_at(queue, queue->samples_done);
-	__u64 frames[NAMING_FRAMES], cpu_ns = 0;
+	__u64 frames[NAMING_FRAMES];
 	int count = 0;
 
 	/* Its place is the thread's while it waits. */
 	pthread_mutex_unlock(&queue->lock);
-	if (queue->unwind) {
-		cpu_ns = user_unwind_cpu_ns(queue->unwind);
+	if (queue->unwind)
 		count = user_unwind(queue->unwind, &sample->stack, frames);
-		cpu_ns = user_unwind_cpu_ns(queue->unwind) - cpu_ns;
-	}
 	if (count > 1) {
 		memcpy(sample->frames, frames, count * sizeof(*frames));
 		sample->count = count;
@@ -145,8 +147,19 @@ static void find_frames(struct naming_queue *queue)
 	pthread_mutex_lock(&queue->lock);
 	queue->samples_done++;
 	queue->samples_waiting--;
-	/* One that takes longer read what all others need: a program's tables. */
-	queue->stacks_cpu_ns += cpu_ns < MOST_STACK_NS ? cpu_ns : MOST_STACK_NS;
+	queue->since++;
+}
+
+/* What stacks took, with their names: not at each one, as the clock of CPU time costs as much as one that is known. */
+static void count_cpu(struct naming_queue *queue)
+{
+	const __u64 cpu_ns = queue->unwind ? user_unwind_cpu_ns(queue->unwind) : 0;
+	const __u64 took = cpu_ns - queue->seen_cpu_ns, most = MOST_STACK_NS * queue->since;
+
+	/* Those that take longer read what all others need: a program's tables. */
+	queue->stacks_cpu_ns += took < most ? took : most;
+	queue->seen_cpu_ns = cpu_ns;
+	queue->since = 0;
 }
 
 static void find_waiters(struct naming_queue *queue)
@@ -180,6 +193,8 @@ static void *work(void *context)
 		const __u64 look = queue->unwind && !queue->settled ? user_unwind_look_due(queue->unwind) : 0;
 		const bool looks = look && look <= now_ns();
 
+		if (queue->since && (queue->since >= MOST_SINCE || !queue->samples_waiting))
+			count_cpu(queue);
 		if (queue->settled || (!names && !queue->samples_waiting && !looks)) {
 			wait_until(queue, look);
 			continue;
@@ -194,7 +209,8 @@ static void *work(void *context)
 		queue->names_turn = !queue->names_turn;
 		naming_client_counts(user_symbols_client(queue->users), &queue->counts.helper);
 		queue->busy = false;
-		pthread_cond_broadcast(&queue->changed);
+		if (queue->waited_for)
+			pthread_cond_broadcast(&queue->changed);
 	}
 	pthread_mutex_unlock(&queue->lock);
 	return NULL;
@@ -225,27 +241,43 @@ void naming_queue_ask(struct naming_queue *queue, const struct naming_wish *wish
 			(struct waiting){*wish, now_ns()};
 	else
 		queue->counts.dropped++;
-	pthread_cond_broadcast(&queue->changed);
+	queue->asked |= taken;
 	pthread_mutex_unlock(&queue->lock);
 }
 
-bool naming_queue_unwind(struct naming_queue *queue, const struct naming_sample *sample)
+struct naming_sample *naming_queue_place(struct naming_queue *queue)
 {
-	bool taken = run(queue);
+	struct naming_sample *place = NULL;
+	bool running = run(queue);
 	__u32 used;
 
 	pthread_mutex_lock(&queue->lock);
 	used = queue->samples_done + queue->samples_waiting;
-	taken = taken && !queue->settled && used < MOST_SAMPLES;
-	if (taken) {
-		*sample_at(queue, used) = *sample;
-		queue->samples_waiting++;
-	} else {
+	/* The thread moves it from those that wait to those that are done, and touches no place behind them. */
+	if (running && !queue->settled && used < MOST_SAMPLES)
+		place = sample_at(queue, used);
+	else
 		queue->counts.not_unwound++;
-	}
-	pthread_cond_broadcast(&queue->changed);
 	pthread_mutex_unlock(&queue->lock);
-	return taken;
+	return place;
+}
+
+void naming_queue_unwind(struct naming_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	queue->samples_waiting++;
+	queue->asked = true;
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/* Once for all that was asked since: each time is a switch, and the thread would wait for the lock first. */
+static void wake(struct naming_queue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	if (queue->asked)
+		pthread_cond_broadcast(&queue->changed);
+	queue->asked = false;
+	pthread_mutex_unlock(&queue->lock);
 }
 
 static bool take_name(struct naming_queue *queue, struct named *out)
@@ -314,6 +346,7 @@ int naming_queue_take(struct naming_queue *queue, const struct naming_taker *tak
 		err = taker->name(taker->context, &named);
 	for (__u32 i = 0; !err && i < MOST_LOOKS && take_look(queue, &look); i++)
 		err = taker->look(taker->context, &look);
+	wake(queue);
 	return err;
 }
 
@@ -324,6 +357,7 @@ static bool wait_for_more(struct naming_queue *queue)
 	bool left;
 
 	pthread_mutex_lock(&queue->lock);
+	queue->waited_for = true;
 	if (!queue->found_count && !queue->samples_done && (queue->wish_count || queue->samples_waiting || queue->busy))
 		thread_wait_until(&queue->changed, &queue->lock, until_ns);
 	left = queue->found_count || queue->wish_count || queue->samples_done || queue->samples_waiting || queue->busy;
@@ -338,6 +372,7 @@ static void give_up(struct naming_queue *queue)
 
 	naming_client_give_up(user_symbols_client(queue->users));
 	pthread_mutex_lock(&queue->lock);
+	queue->waited_for = true;
 	queue->settled = true;
 	queue->counts.dropped += queue->wish_count;
 	queue->wish_count = 0;

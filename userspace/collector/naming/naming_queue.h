@@ -71,9 +71,11 @@ void naming_queue_close(struct naming_queue *queue);
 
 /* What the queue cannot take is counted, and keeps its address. */
 void naming_queue_ask(struct naming_queue *queue, const struct naming_wish *wish);
-/* False: the queue cannot take it, which is counted. */
-bool naming_queue_unwind(struct naming_queue *queue, const struct naming_sample *sample);
-/* Hands over all that has been found; stops at the taker's first error. */
+/* Where the next sample is to be written; NULL: the queue cannot take it, which is counted. */
+struct naming_sample *naming_queue_place(struct naming_queue *queue);
+/* It is written there. */
+void naming_queue_unwind(struct naming_queue *queue);
+/* Hands over all that has been found, stops at the taker's first error; has the thread begin with what was asked. */
 int naming_queue_take(struct naming_queue *queue, const struct naming_taker *taker);
 /*
  * At the end: hands over until nothing is left, or for so long; what is left then has no names, and samples

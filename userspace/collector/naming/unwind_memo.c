@@ -34,8 +34,8 @@ int unwind_memo_find(struct unwind_memos *memos, const struct memo_stack *stack,
 	for (int i = 0; i < UNWIND_MEMOS; i++) {
 		struct unwind_memo *memo = &memos->list[i];
 
-		if (!memo->count || memo->frames[0] != stack->pc || !is_of(memo, stack) ||
-		    now_ns - memo->at_ns > UNWIND_MEMO_NS || !is_like(memo, stack))
+		if (!memo->count || memo->frames[0] != stack->pc || !is_of(memo, stack) || now_ns > memo->until_ns ||
+		    !is_like(memo, stack))
 			continue;
 		memo->used = ++memos->uses;
 		memcpy(frames, memo->frames, memo->count * sizeof(*frames));
@@ -63,7 +63,7 @@ static bool find_places(struct unwind_memo *memo, const struct memo_stack *stack
 	return true;
 }
 
-void unwind_memo_keep(struct unwind_memos *memos, const struct memo_stack *stack, __u64 now_ns, const __u64 *frames,
+void unwind_memo_keep(struct unwind_memos *memos, const struct memo_stack *stack, __u64 until_ns, const __u64 *frames,
 		      int count, __u32 inlined)
 {
 	struct unwind_memo *oldest = memos->list, made = {
@@ -71,7 +71,7 @@ void unwind_memo_keep(struct unwind_memos *memos, const struct memo_stack *stack
 							  .program = stack->program,
 							  .layout = stack->layout,
 							  .count = count,
-							  .at_ns = now_ns,
+							  .until_ns = until_ns,
 						  };
 
 	/* Of one frame alone nothing would be compared. */

@@ -17,8 +17,9 @@
 
 #define UNWIND_MEMOS    256
 #define UNWIND_NO_PLACE 0xffff
-/* A stack that could not be followed to its end is tried anew after this. */
-#define UNWIND_MEMO_NS 10000000000ull
+/* A stack with a frame that was guessed, or of code that a JVM made, is unwound anew after this, any other one later. */
+#define UNWIND_GUESSED_NS 10000000000ull
+#define UNWIND_MEMO_NS    60000000000ull
 
 /* A copy of the top of a thread's stack. */
 struct memo_stack {
@@ -35,7 +36,7 @@ struct unwind_memo {
 	__u32 count; /* of frames; 0: free */
 	__u64 program;
 	__u64 layout;
-	__u64 at_ns;
+	__u64 until_ns;
 	__u64 used;
 	__u64 frames[NAMING_FRAMES];
 	__u16 places[NAMING_FRAMES]; /* of the return address in the copy; [0]: none, the leaf is where pc is */
@@ -49,7 +50,7 @@ struct unwind_memos {
 /* The frames of a stack like this one, leaf first; 0: none is known. */
 int unwind_memo_find(struct unwind_memos *memos, const struct memo_stack *stack, __u64 now_ns, __u64 *frames);
 /* Keeps what was found, if all return addresses lie in the copy; inlined: bits of the frames that have none. */
-void unwind_memo_keep(struct unwind_memos *memos, const struct memo_stack *stack, __u64 now_ns, const __u64 *frames,
+void unwind_memo_keep(struct unwind_memos *memos, const struct memo_stack *stack, __u64 until_ns, const __u64 *frames,
 		      int count, __u32 inlined);
 
 #endif /* LOCKLINE_UNWIND_MEMO_H */

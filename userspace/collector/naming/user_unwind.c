@@ -19,7 +19,9 @@
 /* Mappings are read again after this, less often the longer they stay, and sooner if code is not in them. */
 #define REFRESH_NS 1000000000ull
 #define STALE_NS   10000000000ull
-#define MISSED_NS  50000000ull
+/* Where a stack tells that another program runs, only code that took the place of other code is missed. */
+#define PROGRAM_STALE_NS 60000000000ull
+#define MISSED_NS        50000000ull
 /* A JVM that could not be read is tried again after this. */
 #define REFUSED_NS 10000000000ull
 /* Monitors are looked at so often at most, less often where nobody waits, and so long after a stack of the JVM. */
@@ -75,6 +77,7 @@ struct found_frames {
 	__u64 *pc;
 	int count;
 	__u32 java, inlined; /* as of struct naming_frames */
+	bool guessed;        /* some caller was found by a frame pointer alone, or none where there is no code */
 };
 
 struct user_unwind *user_unwind_open(struct naming_client *client)
@@ -138,6 +141,7 @@ static __u64 mixed(__u64 layout, const struct code *code)
 static void read_code(struct user_unwind *users, struct process *process)
 {
 	FILE *file = patience_open_maps(process->tgid);
+	const __u64 stale_ns = process->program ? PROGRAM_STALE_NS : STALE_NS;
 	__u64 mappings = 1;
 	bool shared = true;
 	size_t capacity = 0;
@@ -167,8 +171,8 @@ static void read_code(struct user_unwind *users, struct process *process)
 			meet_jvm(users, process, &map);
 	}
 	process->refresh_ns = mappings == process->mappings ? 2 * process->refresh_ns : REFRESH_NS;
-	if (process->refresh_ns > STALE_NS)
-		process->refresh_ns = STALE_NS;
+	if (process->refresh_ns > stale_ns)
+		process->refresh_ns = stale_ns;
 	process->mappings = mappings;
 	process->layout = shared && process->count < CODE ? mappings : 0;
 	free(line);
@@ -355,8 +359,10 @@ static void unwind(struct user_unwind *users, struct process *process, const str
 		__u64 object;
 
 		/* No code: what was taken for a return address was none. */
-		if (!code)
+		if (!code) {
+			out->guessed = true;
 			break;
+		}
 		asked->leaf = !out->count;
 		object = object_of(users, stack->tgid, code);
 		memset(&found, 0, sizeof(found));
@@ -365,6 +371,7 @@ static void unwind(struct user_unwind *users, struct process *process, const str
 			if (!out->count)
 				return;
 			step_frame_pointer(asked, &found);
+			out->guessed = true;
 		}
 		memcpy(out->pc + out->count, found.pc, found.count * sizeof(*found.pc));
 		out->java |= found.java << out->count;
@@ -456,7 +463,8 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 	for (int i = 0; i < found.count; i++)
 		if (found.java >> i & 1)
 			find_name(users, process, frames[i], name, sizeof(name), &offset);
-	unwind_memo_keep(&users->memos, &copy, now, frames, found.count, found.inlined);
+	unwind_memo_keep(&users->memos, &copy, now + (found.guessed || found.java ? UNWIND_GUESSED_NS : UNWIND_MEMO_NS),
+			 frames, found.count, found.inlined);
 	return found.count;
 }
 
