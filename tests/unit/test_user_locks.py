@@ -219,6 +219,20 @@ def test_threads_that_park_on_words_of_their_own(words: list[Seen], make: str | 
         assert found[0].words == (2, 3, 4)
 
 
+@pytest.mark.parametrize(("functions", "slept", "turns"), [(PARK[:2], 1, False), (PARK, 1, True), (PARK[:2], 9, True)])
+def test_a_thread_of_the_run_time_that_waits_all_the_time(functions: tuple[str, ...], slept: int, turns: bool) -> None:
+    """One of the threads that queue wakes it at the end, once: its wait is none for their lock, without names."""
+    aside = word(
+        9,
+        4096 * 9,
+        slept=slept,
+        waits=(Calls(9, functions, (), slept, WINDOW),),
+        wakers_of=(Calls(2, (), (), 1, 0),),
+    )
+    (found,) = recognise([*parked(PARK, (2, 3, 4)), aside], (), WINDOW)
+    assert set(found.words) == ({2, 3, 4, 9} if turns else {2, 3, 4})
+
+
 @pytest.mark.parametrize(
     ("functions", "from_9", "unclear"), [(PARK[:2], 1, True), (PARK[:2], 0, False), (PARK, 1, False)]
 )

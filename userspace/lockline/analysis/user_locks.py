@@ -293,9 +293,22 @@ def _pairs_of(found: Sequence[Seen]) -> list[list[Seen]]:
     return pairs
 
 
+def _takes_turns(make: _Make, entry: Seen, wakers: Collection[int]) -> bool:
+    """Whether a thread queues with the others, as its names say, or as it waits and wakes as they do.
+
+    Threads that a run time has besides wait below the same function, and may be woken once, at the end.
+    """
+    named = [call for call in entry.waits if has(call.functions, make.queues)]
+    wakes = any(call.task in wakers for call in entry.waits)
+    return bool(named) or wakes or entry.total.slept > _WAITS_EACH
+
+
 def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns: int) -> Iterable[Recognised]:
     part = circles if make.peers else apart
     for circle in part(found) if make.words else _pairs_of(found) if make.pair else [[one] for one in found]:
+        if make.queues:
+            wakers = {call.task for entry in circle for call in entry.wakes}
+            circle = [entry for entry in circle if _takes_turns(make, entry, wakers)]
         circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
         threads = waiting_still(circle, window_ns)
         several = several_wait(circle, window_ns)

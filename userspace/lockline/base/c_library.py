@@ -29,6 +29,7 @@ START = ("start_thread", "__clone", "clone", "__libc_start", "_start", "__start"
 _CXX = ("std::", "__gnu_cxx::")
 # The libraries' own files: a template is in the program's.
 _CXX_FILES = ("libstdc++", "libc++")
+_LONGEST = 1024
 _ATOMICS_WORDS = ("__waiter_pool_base::_S_for(", "__libcpp_contention_table")
 # A program's lambda, in what the library makes of it: std::thread::_State_impl<...<main::{lambda()#1}>...>::_M_run().
 _LAMBDA = re.compile(r"(?:[\w~]+(?:\([^()]*\))?::)*\{lambda\([^()]*\)#\d+\}")
@@ -91,5 +92,6 @@ def lambda_in(function: str, path: str) -> str:
     """
     if path.rpartition("/")[2].startswith(_CXX_FILES) or not is_cxx_library(function):
         return ""
-    found = _LAMBDA.search(function)
+    # A forged name may be of any length, and takes as long as its square.
+    found = _LAMBDA.search(function, 0, _LONGEST) if "{lambda(" in function else None
     return found[0] if found is not None else ""
