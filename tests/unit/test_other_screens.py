@@ -14,7 +14,7 @@ from lockline.c2c.live import LiveReport, make_live_report
 from lockline.cli import main as cli
 from lockline.recording.reader import open_recording
 from lockline.render import lines_screen
-from lockline.render.screen_parts import filled
+from lockline.render.screen_fit import filled
 from terminals import on_a_terminal
 from watched_lines import MS, US, Target, in_windows, look, ping_pong, write_watch
 

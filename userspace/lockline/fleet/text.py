@@ -8,7 +8,7 @@ from lockline.base.text import Column, Style, clean, table
 from lockline.fleet.choose import moment
 from lockline.fleet.compare import Effect
 from lockline.fleet.model import FleetDiff, FleetReport, GroupEffect, LockShare, SideOf, Silent, is_worse
-from lockline.render.screen_parts import filled, fitted
+from lockline.render.screen_fit import filled, fitted
 
 COLUMNS = 80
 # Locks on the first screen, fewer where other parts need the lines.

@@ -16,7 +16,7 @@ from lockline.diff.recordings import WaitDifference
 from lockline.diff.result import Diff
 from lockline.diff.watched import WatchedDifference
 from lockline.render.diff_text import Labels, signed
-from lockline.render.screen_parts import NARROWEST, filled, fitted
+from lockline.render.screen_fit import NARROWEST, filled, fitted
 
 # Rows of changes, warnings, lines of one warning: fewer by each step until the screen fits.
 _STEPS = ((9, 3, 2), (7, 2, 2), (5, 2, 1), (3, 1, 1))

@@ -7,7 +7,7 @@ from lockline.base.numbers import duration, percent
 from lockline.base.paired_test import PairedTest
 from lockline.base.text import Style, clean
 from lockline.experiment.result import Result
-from lockline.render.screen_parts import filled
+from lockline.render.screen_fit import filled
 
 _LABEL = 9
 

@@ -12,7 +12,7 @@ from lockline.c2c.report import cpu_list
 from lockline.c2c.verdict import SURE_TRANSFERS
 from lockline.c2c.worth import LEAST_NS, MOST_NS, UNKNOWN, WORTH_CPU, WORTH_PART, Worth, worth_of_line, worth_of_report
 from lockline.render.c2c_text import PLAIN, name_of, no_lines
-from lockline.render.screen_parts import NARROWEST, filled, fitted
+from lockline.render.screen_fit import NARROWEST, filled, fitted
 
 if TYPE_CHECKING:
     from lockline.c2c.live import LiveLine, LiveReport

@@ -16,8 +16,9 @@ from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, table, width
 from lockline.render.screen_answer import answer_lines
 from lockline.render.screen_findings import EVIDENCE, finding_lines
+from lockline.render.screen_fit import NARROWEST, filled, fitted
 from lockline.render.screen_locks import MARK, locks
-from lockline.render.screen_parts import NARROWEST, command, filled, fitted, percent_short
+from lockline.render.screen_parts import command, percent_short
 
 # Of the begins of waits: fewer losses change nothing on this screen.
 _LOST = 0.001

@@ -27,8 +27,9 @@ from lockline.atlas import atlas
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean
 from lockline.render.findings import worded
+from lockline.render.screen_fit import filled
 from lockline.render.screen_locks import user_lock_name, user_locks
-from lockline.render.screen_parts import SMALL, SMALL_EFFECT, all_waiting, few_threads, filled, percent_short, sentence
+from lockline.render.screen_parts import SMALL, SMALL_EFFECT, all_waiting, few_threads, percent_short, sentence
 from lockline.render.screen_sleepers import cpu_words, futex_words, looked_words, other_locks_words
 
 # Threads that wait on average from which on they are spoken of, though nobody knows what for.

@@ -18,15 +18,8 @@ from lockline.analysis.model import Report
 from lockline.atlas import KnownLock, atlas
 from lockline.base.text import Style, clean, cut, width
 from lockline.render.findings import functions_of, worded
-from lockline.render.screen_parts import (
-    SMALL,
-    SMALL_EFFECT,
-    all_waiting,
-    command,
-    few_threads,
-    filled,
-    percent_short,
-)
+from lockline.render.screen_fit import filled
+from lockline.render.screen_parts import SMALL, SMALL_EFFECT, all_waiting, command, few_threads, percent_short
 
 # Sentences of it where there is but one finding.
 EVIDENCE = 3

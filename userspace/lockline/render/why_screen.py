@@ -10,7 +10,8 @@ from lockline.investigation.model import UNREAD
 from lockline.render import whatif
 from lockline.render.documents.waitgraph import end_words, knot_words
 from lockline.render.documents.why import Chapter, Document, Followed, Hypothesis, Step
-from lockline.render.screen_parts import SMALL_EFFECT, few_threads, filled, fitted, percent_short
+from lockline.render.screen_fit import filled, fitted
+from lockline.render.screen_parts import SMALL_EFFECT, few_threads, percent_short
 
 _LABEL = 9
 # Each step of fitted() leaves something out.
