@@ -13,7 +13,7 @@ from pathlib import Path
 PROGRAM = re.compile(r"bpf_prog_[0-9a-f]{16}_(\w+)$")
 # Where the kernel turns off to a probe's programs.
 TURN_OFF = re.compile(
-    r"bpf_trampoline_\d+$|__bpf_trace_(contention_(begin|end)|sys_(enter|exit)|sched_(switch|waking))$"
+    r"bpf_trampoline_\d+$|__bpf_trace_(contention_(begin|end)|sys_(enter|exit)|sched_(switch|waking|wakeup_template))$"
 )
 CLOCK = "bpf_ktime_get_ns"
 # The counter is read by a pointer, which no call names.
