@@ -80,6 +80,12 @@ void naming_client_counts(const struct naming_client *client, struct naming_coun
 	*out = (struct naming_counts){};
 }
 
+int naming_client_python(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *interpreter,
+			 const struct cpython_thread *thread, struct cpython_frames *frames)
+{
+	return -ENOENT;
+}
+
 int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
 			       __u64 address, char *name, size_t size, __u64 *offset)
 {

@@ -234,3 +234,16 @@ __u32 proc_threads(void)
 		return 0;
 	return threads;
 }
+
+bool proc_call_place(const char *line, __u64 *sp, __u64 *pc)
+{
+	const char *last = strrchr(line, ' '), *before = last;
+
+	while (before && before > line && before[-1] != ' ')
+		before--;
+	if (!before || before == line)
+		return false;
+	*pc = strtoull(last, NULL, 16);
+	*sp = strtoull(before, NULL, 16);
+	return *pc && *sp;
+}

@@ -44,6 +44,8 @@ ssize_t proc_read(__u32 id, const char *name, char *out, size_t size);
 int proc_line(__u32 id, const char *name, char *out, size_t size);
 /* A line "key: value" of /proc/ID/status, or of that of a thread of the process. */
 int proc_status(__u32 id, const char *key, char *out, size_t size);
+/* Of a line of /proc/PID/syscall: where the stack is, and where the thread goes on; false: it has none. */
+bool proc_call_place(const char *line, __u64 *sp, __u64 *pc);
 int proc_thread_status(__u32 tgid, __u32 tid, const char *key, char *out, size_t size);
 /* What it is called now. */
 int proc_comm(__u32 id, char *out, size_t size);

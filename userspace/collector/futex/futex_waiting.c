@@ -106,20 +106,6 @@ int futex_used_shared(__u32 tgid, __u64 address)
 #define STACK_POINTER 31
 #endif
 
-/* The end of the line: where the stack is, and where the thread goes on. */
-static bool parse_place(const char *line, __u64 *sp, __u64 *pc)
-{
-	const char *last = strrchr(line, ' '), *before = last;
-
-	while (before && before > line && before[-1] != ' ')
-		before--;
-	if (!before || before == line)
-		return false;
-	*pc = strtoull(last, NULL, 16);
-	*sp = strtoull(before, NULL, 16);
-	return *pc && *sp;
-}
-
 bool futex_waiting_stack(__u32 tgid, __u32 tid, __u64 address, struct user_stack *out)
 {
 	struct futex_slot wait = {0};
@@ -128,7 +114,7 @@ bool futex_waiting_stack(__u32 tgid, __u32 tid, __u64 address, struct user_stack
 	__u64 sp;
 
 	if (!read_call(tgid, tid, before, sizeof(before)) || !parse_wait(before, &wait) || wait.address != address ||
-	    !parse_place(before, &sp, &out->pc))
+	    !proc_call_place(before, &sp, &out->pc))
 		return false;
 	size = patience_read(tgid, sp, out->bytes, sizeof(out->bytes));
 	if (size <= 0 || !read_call(tgid, tid, after, sizeof(after)) || strcmp(before, after))
@@ -136,6 +122,7 @@ bool futex_waiting_stack(__u32 tgid, __u32 tid, __u64 address, struct user_stack
 	memset(out->registers, 0, sizeof(out->registers));
 	out->registers[STACK_POINTER] = sp;
 	out->tgid = tgid;
+	out->tid = tid;
 	out->program = 0;
 	out->size = size;
 	return true;

@@ -208,6 +208,8 @@ static int store_sample(struct futexes *futexes, __u32 cpu, const struct futex_e
 	const int frames = event->user_frames < STACK_FRAMES ? event->user_frames : STACK_FRAMES;
 
 	sample->stack.tgid = event->tgid;
+	/* Who wakes runs on. */
+	sample->stack.tid = event->flags & FUTEX_EVENT_WAKE ? 0 : event->tid;
 	sample->count = frames > 0 ? frames : 0;
 	memcpy(sample->frames, event->user, sample->count * sizeof(*sample->frames));
 	sample->wake = event->flags & FUTEX_EVENT_WAKE;

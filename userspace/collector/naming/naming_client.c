@@ -657,6 +657,26 @@ int naming_client_monitors(struct naming_client *client, __u64 object, __u32 tgi
 	return 0;
 }
 
+int naming_client_python(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *interpreter,
+			 const struct cpython_thread *thread, struct cpython_frames *frames)
+{
+	struct question question = {
+		.request = {.type = NAMING_CPYTHON, .jvm = *interpreter, .thread = *thread},
+		.found = frames,
+		.found_bytes = sizeof(*frames),
+		.memory_of = tgid,
+	};
+	int err = ask_about(client, object, &question);
+
+	if (!err && frames->count > CPYTHON_FRAMES)
+		err = -EPROTO;
+	for (__u32 i = 0; !err && i < frames->count; i++) {
+		frames->list[i].name[CPYTHON_NAME - 1] = 0;
+		make_printable(frames->list[i].name);
+	}
+	return err;
+}
+
 int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
 			       __u64 address, char *name, size_t size, __u64 *offset)
 {

@@ -61,6 +61,9 @@ int naming_client_hotspot(struct naming_client *client, __u64 object, __u32 tgid
 /* Who waits for a monitor of that JVM now; cursor: of the look before.  Counts are within their bounds. */
 int naming_client_monitors(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
 			   __u32 cursor, struct hotspot_monitors *monitors);
+/* Functions of Python that a thread is in now, by the interpreter's object. */
+int naming_client_python(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *interpreter,
+			 const struct cpython_thread *thread, struct cpython_frames *frames);
 /* name "" if it has none. */
 int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
 			       __u64 address, char *name, size_t size, __u64 *offset);

@@ -7,6 +7,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "naming/naming_cpython.h"
 #include "naming/naming_helper.h"
 #include "naming/naming_hotspot.h"
 #include "naming/naming_objects.h"
@@ -27,6 +28,7 @@ static struct naming_stack stack;
 static union {
 	struct naming_frames frames;
 	struct hotspot_monitors monitors;
+	struct cpython_frames python;
 } found;
 
 static bool has_stack(const struct naming_request *request)
@@ -39,6 +41,8 @@ static size_t found_bytes(const struct naming_request *request)
 {
 	if (request->type == NAMING_HOTSPOT_MONITORS)
 		return sizeof(found.monitors);
+	if (request->type == NAMING_CPYTHON)
+		return sizeof(found.python);
 	return has_stack(request) ? sizeof(found.frames) : 0;
 }
 
@@ -157,6 +161,9 @@ static int answer_request(struct naming_request *request, int fd, struct naming_
 		break;
 	case NAMING_HOTSPOT_MONITORS:
 		err = naming_hotspot_monitors(object, &memory, request->place.distance, &found.monitors);
+		break;
+	case NAMING_CPYTHON:
+		err = naming_cpython_frames(object, &memory, &request->thread, &found.python);
 		break;
 	case NAMING_HOTSPOT_NAME:
 		err = naming_hotspot_name(object, &memory, request->place.distance, answer);

@@ -15,6 +15,7 @@
 
 #include <linux/types.h>
 
+#include "cpython/cpython_frames.h"
 #include "hotspot/hotspot_monitors.h"
 #include "naming/unwind.h"
 
@@ -39,6 +40,7 @@ enum naming_request_type {
 	NAMING_UNWIND, /* with a struct naming_stack: frames as long as they are in the object, a struct naming_frames */
 	NAMING_HOTSPOT, /* likewise: as long as they are in code that the JVM made, whose libjvm.so the object is */
 	NAMING_HOTSPOT_MONITORS, /* of that JVM, from the thread that place.distance numbers on: a struct hotspot_monitors */
+	NAMING_CPYTHON,          /* of the process's thread, whose interpreter the object is: a struct cpython_frames */
 	NAMING_HOTSPOT_NAME, /* of a place.distance of that code, or of a method that such a frame is of */
 };
 
@@ -48,10 +50,10 @@ enum naming_request_type {
 /* Likewise: the words at its offset's number of addresses, which are in its name, are wanted at the page's begin. */
 #define NAMING_WANTS_WORDS 2
 
-/* A process that runs HotSpot. */
+/* A process that runs HotSpot, or CPython. */
 struct naming_jvm {
 	__u64 number;      /* never another's; 0: none */
-	__u64 start;       /* where libjvm.so's code is mapped */
+	__u64 start;       /* where the code of libjvm.so, or of the interpreter, is mapped */
 	__u64 file_offset; /* which part of the file that is */
 };
 
@@ -65,8 +67,9 @@ struct naming_request {
 	__u32 type;
 	__u32 object; /* its place, below NAMING_OBJECTS */
 	struct naming_place place;
-	struct naming_jvm jvm;  /* of NAMING_HOTSPOT and what follows it */
-	char name[NAMING_NAME]; /* of NAMING_FIND */
+	struct naming_jvm jvm;        /* of NAMING_HOTSPOT and what follows it */
+	struct cpython_thread thread; /* of NAMING_CPYTHON */
+	char name[NAMING_NAME];       /* of NAMING_FIND */
 };
 
 struct naming_answer {

@@ -69,14 +69,14 @@ static bool is_unnamed(const struct named *named)
 	return named->wish.thing == NAMED_FRAME && !*named->name && !strcmp(named->module, "[anon]");
 }
 
-/* Of code that a JVM made; meet: also where no stack of the process was unwound. */
-static bool name_of_jvm(struct naming_queue *queue, struct named *out, bool meet)
+/* Of code that a JVM made, or of a function of Python; meet: also where no stack of the process was unwound. */
+static bool name_by_run_time(struct naming_queue *queue, struct named *out, bool meet)
 {
 	if (out->wish.thing != NAMED_FRAME || !queue->unwind ||
 	    !user_unwind_name(queue->unwind, out->wish.tgid, out->wish.address, meet, out->name, sizeof(out->name),
 			      &out->offset))
 		return false;
-	snprintf(out->module, sizeof(out->module), "[java]");
+	snprintf(out->module, sizeof(out->module), strncmp(out->name, "py::", 4) ? "[java]" : "[python]");
 	return true;
 }
 
@@ -88,13 +88,13 @@ static bool look_up(struct naming_queue *queue, const struct naming_wish *wish, 
 	memset(out, 0, sizeof(*out));
 	out->wish = *wish;
 	/* Of a JVM by itself, which a map that it wrote may be older than. */
-	if (name_of_jvm(queue, out, false))
+	if (name_by_run_time(queue, out, false))
 		return false;
 	/* Best effort: the process may be gone. */
 	err = user_symbols_lookup(queue->users, wish->tgid, wish->address, out->name, sizeof(out->name), &out->offset,
 				  out->module, sizeof(out->module));
 	if (is_unnamed(out))
-		name_of_jvm(queue, out, true);
+		name_by_run_time(queue, out, true);
 	return err == -EAGAIN || is_unnamed(out);
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/patience.h"
 #include "base/proc.h"
+#include "naming/python_stacks.h"
 #include "naming/unwind_memo.h"
 #include "naming/user_modules.h"
 #include "naming/user_symbol_cache.h"
@@ -47,11 +48,14 @@ struct process {
 	__u64 mappings;        /* a hash of them */
 	__u64 layout;          /* of unwind_memo.h; 0: some of its code is no file's, and may be another's elsewhere */
 	struct naming_jvm jvm; /* number 0: it runs none */
-	__u64 jvm_refused_ns;  /* 0: it was read, or not yet */
-	__u64 unwound_ns;      /* when its last stack was */
-	__u64 look_ns;         /* when its monitors are to be looked at again, */
-	__u64 look_after_ns;   /* which is so long after the last look, */
-	__u32 cursor;          /* at the threads from this one on */
+	struct naming_jvm python; /* likewise */
+	__u32 python_minor;       /* of its version */
+	bool python_library;
+	__u64 jvm_refused_ns; /* 0: it was read, or not yet */
+	__u64 unwound_ns;     /* when its last stack was */
+	__u64 look_ns;        /* when its monitors are to be looked at again, */
+	__u64 look_after_ns;  /* which is so long after the last look, */
+	__u32 cursor;         /* at the threads from this one on */
 };
 
 struct object {
@@ -68,8 +72,9 @@ struct user_unwind {
 	struct object objects[OBJECTS];
 	__u64 uses;
 	struct unwind_memos memos;
-	__u64 jvms;                      /* numbers that were given */
-	struct user_symbol_cache *names; /* of JVMs' code and methods, by the JVM's number; NULL: no memory */
+	struct python_stacks python;
+	__u64 numbers;                   /* that were given to JVMs and interpreters */
+	struct user_symbol_cache *names; /* of their code and methods, by these numbers; NULL: no memory */
 };
 
 /* A stack as it was found. */
@@ -116,8 +121,24 @@ static void meet_jvm(struct user_unwind *users, struct process *process, const s
 {
 	if (process->jvm.number && process->jvm.start == map->start && process->jvm.file_offset == map->offset)
 		return;
-	process->jvm = (struct naming_jvm){++users->jvms, map->start, map->offset};
+	process->jvm = (struct naming_jvm){++users->numbers, map->start, map->offset};
 	process->jvm_refused_ns = 0;
+}
+
+/* The library has what the program does, where there is one. */
+static void meet_python(struct user_unwind *users, struct process *process, const struct proc_map_line *map)
+{
+	__u32 minor;
+	bool library;
+
+	if (!python_interpreter(map->path, &minor, &library) ||
+	    (process->python.number && process->python_library && !library))
+		return;
+	if (process->python.number && process->python.start == map->start && process->python.file_offset == map->offset)
+		return;
+	process->python = (struct naming_jvm){++users->numbers, map->start, map->offset};
+	process->python_minor = minor;
+	process->python_library = library;
 }
 
 /* The kernel's own code is the same in all processes. */
@@ -169,6 +190,8 @@ static void read_code(struct user_unwind *users, struct process *process)
 		shared &= is_file_or_kernel(&map);
 		if (map.inode && is_libjvm(map.path))
 			meet_jvm(users, process, &map);
+		else if (map.inode)
+			meet_python(users, process, &map);
 	}
 	process->refresh_ns = mappings == process->mappings ? 2 * process->refresh_ns : REFRESH_NS;
 	if (process->refresh_ns > stale_ns)
@@ -207,7 +230,7 @@ static struct process *find_process(struct user_unwind *users, __u32 tgid)
 		found->mappings = found->layout = 0;
 		found->refresh_ns = REFRESH_NS;
 		found->program = 0;
-		found->jvm.number = 0;
+		found->jvm.number = found->python.number = 0;
 		found->look_ns = 0;
 		read_code(users, found);
 	} else if (now_ns() - found->read_ns > found->refresh_ns) {
@@ -388,6 +411,9 @@ static bool find_name(struct user_unwind *users, struct process *process, __u64 
 	const struct naming_place place = {.distance = address};
 	__u64 libjvm;
 
+	if (process->python.number &&
+	    user_symbol_cache_find(users->names, process->python.number, &place, name, size, offset))
+		return *name;
 	if (!process->jvm.number)
 		return false;
 	if (user_symbol_cache_find(users->names, process->jvm.number, &place, name, size, offset))
@@ -422,7 +448,37 @@ static void see_program(struct user_unwind *users, const struct user_stack *stac
 		process->tgid = 0;
 }
 
-int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames)
+static int add_python(struct user_unwind *users, struct process *process, const struct user_stack *stack, __u64 *frames,
+		      int count)
+{
+	struct python_asked asked = {.client = users->client,
+				     .names = users->names,
+				     .minor = process->python_minor,
+				     .tgid = stack->tgid,
+				     .tid = stack->tid,
+				     .interpreter = &process->python};
+	const struct code *code = code_at(process, process->python.start);
+	struct unwind_state state;
+
+	/* Code without a file is of -X perf: the functions are on the stack themselves. */
+	for (int i = 0; code && i < count; i++) {
+		const struct code *of = code_at(process, frames[i]);
+
+		if (of && !of->inode)
+			code = NULL;
+	}
+	if (!code)
+		return count;
+	asked.object = object_of(users, stack->tgid, code);
+	unwind_begin(&state, stack->pc, stack->registers);
+	asked.sp = unwind_stack_pointer(&state);
+	if (!count)
+		frames[count++] = stack->pc;
+	return asked.object ? python_stacks_add(&users->python, &asked, frames, count) : count;
+}
+
+/* As of the C stack alone; process: whose it is, NULL if that is not known. */
+static int unwind_known(struct user_unwind *users, const struct user_stack *stack, __u64 *frames, struct process **of)
 {
 	struct memo_stack copy = {
 		.tgid = stack->tgid,
@@ -452,6 +508,7 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 			count = unwind_memo_find(&users->memos, &copy, now, frames);
 		}
 	}
+	*of = process;
 	if (process)
 		process->unwound_ns = now;
 	if (process && stack->program)
@@ -466,6 +523,15 @@ int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64
 	unwind_memo_keep(&users->memos, &copy, now + (found.guessed || found.java ? UNWIND_GUESSED_NS : UNWIND_MEMO_NS),
 			 frames, found.count, found.inlined);
 	return found.count;
+}
+
+int user_unwind(struct user_unwind *users, const struct user_stack *stack, __u64 *frames)
+{
+	struct process *process = NULL;
+	int count = unwind_known(users, stack, frames, &process);
+
+	return process && process->python.number && stack->tid ? add_python(users, process, stack, frames, count)
+							       : count;
 }
 
 static struct process *due(const struct user_unwind *users)

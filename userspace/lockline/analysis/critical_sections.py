@@ -95,3 +95,11 @@ def waited_in(futex: FutexWaits) -> str:
 def released_in(futex: FutexWaits) -> str:
     """The program's function that most of the sampled wakes come from; '' if none is known."""
     return most_released((futex,))
+
+
+def waits_by_function(futex: FutexWaits) -> Counter[str]:
+    """The sampled waits by the program's function, of stacks that have one."""
+    found: Counter[str] = Counter()
+    for names, samples in _waits((futex,)):
+        found[names[0]] += samples
+    return found

@@ -65,8 +65,8 @@ _BUSY = 20
 class HiddenWaits:
     """A busy program that waits for what its futexes do not tell.
 
-    threads: that wait on average; 0: they wait without the kernel, nobody knows.  function: of those that spin, where
-    most of their time is; '' unknown.
+    threads: that wait on average; 0: they wait without the kernel, nobody knows.  function: where most of their time
+    is; '' unknown.
     """
 
     kind: Kind
@@ -108,11 +108,17 @@ def _scheduled(words: Iterable[Seen], window_ns: int) -> Kind | None:
     return None
 
 
-def _python_condition(words: Iterable[Seen], window_ns: int) -> float:
-    """Threads that wait for conditions on average; 0.0: none, or nobody wakes them."""
+def _python_condition(words: Iterable[Seen], window_ns: int) -> tuple[float, str] | None:
+    """Threads that wait for conditions on average, and where; None: none, or nobody wakes them."""
     found = [one for one in words if waits_for_notice(one)]
     threads = waiting(found, window_ns)
-    return threads if threads >= SEVERAL and _slept(found) * 1e9 >= _BUSY * window_ns else 0.0
+    if threads < SEVERAL or _slept(found) * 1e9 < _BUSY * window_ns:
+        return None
+    places: Counter[str] = Counter()
+    for call in (call for one in found for call in one.waits):
+        places[next(filter(None, map(own_name, call.frames)), "")] += call.wait_ns
+    del places[""]
+    return threads, max(sorted(places), key=lambda place: places[place], default="")
 
 
 def _program_at(call: Calls) -> str:
@@ -151,7 +157,7 @@ def hidden_waits(
         spins = _spinning((one for one in words.values() if one.futex.id not in known), window_ns)
         if spins is not None:
             found.append(HiddenWaits("spin", comm, tgid, *spins))
-        threads = _python_condition((one for one in words.values() if one.futex.id not in known), window_ns)
-        if threads:
-            found.append(HiddenWaits("python condition", comm, tgid, threads))
+        condition = _python_condition((one for one in words.values() if one.futex.id not in known), window_ns)
+        if condition is not None:
+            found.append(HiddenWaits("python condition", comm, tgid, *condition))
     return tuple(sorted(found, key=lambda one: (-one.threads, one.tgid, one.kind)))

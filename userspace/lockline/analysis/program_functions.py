@@ -3,7 +3,7 @@
 
 import re
 
-from lockline.analysis.run_times import is_interpreter
+from lockline.analysis.run_times import PYTHON_CODE, is_interpreter
 from lockline.base.c_library import FUTEX_CALLERS, is_c_library, is_cxx_library, lambda_in
 from lockline.recording.rows import Frame
 
@@ -48,6 +48,9 @@ _JAVA_OWN = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
 _JAVA_STUB = " Runtime1 stub"
 
 
+# Where Python's own library lies, what is built into the interpreter, and what a program has installed.
+_PYTHON_LIBRARY = re.compile(r"/lib(?:64)?/python3[.\dt]*/|^<frozen ")
+_PYTHON_PACKAGES = re.compile(r"/(?:site|dist)-packages/")
 # Packages of Go's standard library (src/ of Go 1.25): a program's begin with a host's name, or are called main.
 _GO_LIBRARY = re.compile(
     r"(?P<package>archive|bufio|bytes|compress|container|context|crypto|database|debug|embed|encoding|expvar|flag|fmt|go"
@@ -73,8 +76,26 @@ def method_of(symbol: str) -> str:
     return symbol.partition("(")[0].rpartition(" ")[2]
 
 
+def python_function(symbol: str) -> tuple[str, str]:
+    """A function of Python and the file that it is in, as CPython names them: py::Class.function:/the/file.py."""
+    if not symbol.startswith(PYTHON_CODE):
+        return "", ""
+    name, _, file = symbol.removeprefix(PYTHON_CODE).partition(":")
+    return name, file
+
+
+def _own_python(symbol: str) -> str:
+    """Such a function as people know it; '' if it is of Python's own library."""
+    name, file = python_function(symbol)
+    if _PYTHON_LIBRARY.search(file) and not _PYTHON_PACKAGES.search(file):
+        return ""
+    return f"{file.rpartition('/')[2]}:{name}" if file else name
+
+
 def own_name(frame: Frame) -> str:
     """A function of the program, or its lambda that one of the C++ library has become; '' if it is neither."""
+    if frame.symbol.startswith(PYTHON_CODE):
+        return _own_python(frame.symbol)
     return frame.symbol if _is_own(frame) else lambda_in(frame.symbol, frame.module)
 
 

@@ -59,7 +59,7 @@ def _notified_by_others(words: Sequence[Seen], window_ns: int) -> bool:
     return waiting_still(words, window_ns) > len(others) or len(shared) >= HALF * len(words)
 
 
-def _work_each_time(found: Sequence[Seen], words: Collection[Seen], window_ns: int) -> bool:
+def works_each_time(found: Sequence[Seen], words: Collection[Seen], window_ns: int) -> bool:
     """Whether threads that were notified then do something, and do not wait again at once.
 
     Who starves at a Semaphore is notified, finds it taken, and waits again.
@@ -80,7 +80,7 @@ def python_conditions(processes: Processes, window_ns: int) -> Iterable[Recognis
             calls = [call for entry in circle for call in entry.waits]
             if not _notified_by_others(circle, window_ns) or share_from(calls, _PYTHON_PUTS) >= HALF:
                 continue
-            if not _work_each_time(circle, words.values(), window_ns):
+            if not works_each_time(circle, words.values(), window_ns):
                 continue
             circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
             yield Recognised(

@@ -38,6 +38,8 @@ ATOMICS = "JavaScript Atomics lock"
 PY_LOCK = "Python threading.Lock"
 PY_QUEUE = "Python queue"
 PY_CONDITION = "Python condition"
+PY_BARRIER = "Python threading.Barrier"
+PY_SEMAPHORE = "Python threading.Semaphore"
 PY_PROCESS_LOCK = "Python multiprocessing.Lock"
 RUBY_GVL = "Ruby GVL"
 RUBY_MUTEX = "Ruby Mutex"
@@ -187,6 +189,8 @@ _CALLED = {
     TBB_MUTEX: "a mutex of TBB",
     ERLANG_LOCK: "a lock of Erlang's run time",
     PY_MUTEX: "a PyMutex",
+    PY_BARRIER: "a Barrier of Python's threading",
+    PY_SEMAPHORE: "a Semaphore of Python's threading",
     ROW_LOCK: "locked rows of the database",
     RUBY_MUTEX: "a Mutex of Ruby",
     RUST_CHANNEL: "a channel of Rust",

@@ -14,6 +14,7 @@ from lockline.analysis import openmp_waits, pthreads
 from lockline.analysis.futex_waits import UNCLEAR, nature
 from lockline.analysis.java_waits import java_waits
 from lockline.analysis.python_idle import python_conditions, python_queues
+from lockline.analysis.python_waits import python_waits
 from lockline.analysis.row_locks import row_locks
 from lockline.analysis.ruby_locks import ruby_locks
 from lockline.analysis.user_evidence import (
@@ -764,6 +765,7 @@ def recognise(
         openmp_waits.openmp_waits(processes, window_ns),
         _woken(processes, window_ns),
         python_queues(processes),
+        python_waits(processes, window_ns),
         python_conditions(processes, window_ns),
         _others(processes, unclear, locks, window_ns),
         pthreads.conditions(processes),

@@ -54,6 +54,7 @@ SENTENCES: Mapping[str, str] = {
     "hot-py-lock": "Threads of {process} wait for a lock of Python's threading (Lock, RLock)[, in {where}]",
     "hot-py-mutex": "Threads of {process} wait for a lock of free-threaded Python (PyMutex)[, in {where}]",
     "hot-py-process-lock": "Processes of {process} wait for a lock of Python's multiprocessing[, in {where}]",
+    "hot-py-semaphore": "Threads of {process} wait for a Semaphore of Python's threading[, in {where}]",
     "inactive-wait": (
         "ptrace[ of {tracer}] waits in a loop for its tracee, which waits for the lock that the loop takes"
     ),
@@ -174,6 +175,7 @@ SENTENCES: Mapping[str, str] = {
         " library has for itself"
     ),
     "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",
+    "gil-wanted-in": "threads want it in {function}: {part}",
     "let-go-in": "most of those who wait are woken in {function}",
     "nature": "{why}",
     "for-readers": "they wait until its readers let go, and not for another writer",
@@ -308,7 +310,7 @@ REMEDIES: Mapping[str, str] = {
         "do less between lock() and unlock(); split the lock by key, or use a concurrent collection, StampedLock or"
         " LongAdder"
     ),
-    "java-more-permits": (
+    "more-permits": (
         "hold a permit for less time; more permits let more threads in, if what they guard can serve more at once"
     ),
     "java-shorten-rwlock": (

@@ -51,7 +51,7 @@ _HIDDEN = {
         " it (`{command}`)."
     ),
     "python condition": (
-        "{threads} of {program} wait for others in threading: for a Semaphore or a full Queue, or for work."
+        "{threads} of {program} wait for others in threading{place}: for a Semaphore or a full Queue, or for work."
         " `{command}` shows it."
     ),
     "spin": (

@@ -14,7 +14,7 @@ from lockline.analysis.c_library_locks import (
     TIME_ZONE,
     CLibraryLock,
 )
-from lockline.analysis.critical_sections import released_in, waited_in
+from lockline.analysis.critical_sections import released_in, waited_in, waits_by_function
 from lockline.analysis.findings import (
     Fact,
     Finding,
@@ -55,6 +55,7 @@ from lockline.analysis.user_evidence import (
     PY_LOCK,
     PY_MUTEX,
     PY_PROCESS_LOCK,
+    PY_SEMAPHORE,
     ROW_LOCK,
     RUBY_GVL,
     RUBY_MUTEX,
@@ -80,6 +81,8 @@ LONG_NS = 1_000_000_000
 _WORTH_ADDING = 0.1
 # The part of the looks at holders from which on something is what they do.
 _MOSTLY = 0.5
+# The part of the sampled waits from which a function that wants an interpreter's lock is told.
+_WORTH_TELLING = 0.2
 HELD_OVER_SLEEP = "held-over-sleep"
 # Threads that wait for an interpreter's lock on average, from which on their program is bound by it.
 BOUND = 0.5
@@ -98,6 +101,7 @@ _CLAIMS = {
     PY_LOCK: "hot-py-lock",
     PY_MUTEX: "hot-py-mutex",
     PY_PROCESS_LOCK: "hot-py-process-lock",
+    PY_SEMAPHORE: "hot-py-semaphore",
     MONITOR: "hot-monitor",
     JAVA_LOCK: "hot-java-lock",
     GO_MUTEX: "hot-go-mutex",
@@ -197,7 +201,7 @@ def _monitors_seen(futex: FutexWaits) -> list[Fact]:
 def _of_java_lock(class_name: str) -> tuple[Remedy, ...]:
     """What to do about a lock of java.util.concurrent."""
     if class_name == "Semaphore":
-        return remedy("java-more-permits"), remedy("java-lock-events")
+        return remedy("more-permits"), remedy("java-lock-events")
     if class_name == "ReentrantReadWriteLock":
         return remedy("java-shorten-rwlock"), remedy("java-lock-events")
     if class_name == "StampedLock":
@@ -216,6 +220,17 @@ def _of_monitor(class_name: str) -> tuple[Remedy, ...]:
     return remedy("java-narrow-monitor"), remedy("java-lock-events")
 
 
+def _wanted_in(futex: FutexWaits) -> list[Fact]:
+    """Evidence of which functions threads want an interpreter's lock in, the two that want it most."""
+    waits = waits_by_function(futex)
+    every = sum(waits.values())
+    return [
+        fact("gil-wanted-in", part=part(count / every, "the sampled waits"), function=Function(name))
+        for name, count in waits.most_common(2)
+        if count >= _WORTH_TELLING * every
+    ]
+
+
 def _of_go_mutex(where: str) -> tuple[Remedy, ...]:
     """What to do about a sync.Mutex.  where: it is waited for; nobody changes Go's own library."""
     package = go_package(where)
@@ -226,12 +241,18 @@ def _of_go_mutex(where: str) -> tuple[Remedy, ...]:
     return remedy("go-call-less", function=Function(where)), remedy("go-mutex-profile")
 
 
-def _remedies(make: str, process: Process, released: str, stacks: bool, class_name: str) -> tuple[Remedy, ...]:
+def _remedies(
+    make: str, process: Process, waited: str, released: str, stacks: bool, class_name: str
+) -> tuple[Remedy, ...]:
     """What to do, in the language's terms.  class_name: of a Java object that is locked, if it is known."""
     if make == GIL:
         return remedy("python-processes"), remedy("python-release-gil"), remedy("python-who-has-gil", process=process)
     if make == RUBY_GVL:
         return remedy("ruby-processes"), remedy("ruby-release-gvl"), remedy("ruby-fewer-threads")
+    if make == PY_SEMAPHORE:
+        return (remedy("more-permits"),)
+    if make in (PY_LOCK, PY_MUTEX, PY_PROCESS_LOCK) and waited:
+        return remedy("shorten-function", function=Function(waited)), remedy("do-less-with-it-held")
     if make in (PY_LOCK, PY_MUTEX):
         return remedy("python-which-lock", process=process), remedy("do-less-with-it-held")
     if make == RUBY_MUTEX:
@@ -427,6 +448,8 @@ def find(report: Report) -> list[Finding]:
             evidence.append(fact("out-of-condition", part=part(woken, "the sampled waits")))
         if released and released != waited_in(futex) and library is None:
             evidence.append(fact("let-go-in", function=Function(released)))
+        if futex.make == GIL:
+            evidence += _wanted_in(futex)
         asleep, other = _sleeps_in(futex), _other(futex)
         rule = HELD_OVER_SLEEP if asleep else _RULES.get(futex.make, "user-lock")
         process = Process(futex.futex.comm, futex.futex.tgid)
@@ -455,6 +478,7 @@ def find(report: Report) -> list[Finding]:
                     else _remedies(
                         futex.make,
                         Process("", futex.futex.tgid),
+                        waited_in(futex),
                         released,
                         any(len(stack.frames) > 1 for stack in futex.stacks),
                         called,

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Functions of Python that threads wait in, of programs that know what each of them waits (record --futex)."""
+
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lockline.analysis.critical_sections import waited_in, waits_by_function
+from lockline.analysis.futex_waits import BARRIER, LOCK, FutexWaits
+from lockline.analysis.report import Report
+from lockline.analysis.selection import Selection
+from lockline.analysis.user_evidence import GIL, PY_BARRIER, PY_LOCK, PY_SEMAPHORE
+from lockline.recording.reader import open_recording
+from lockline.rules.report import make_report
+from support import Collector
+
+PROGRAM = Path(__file__).resolve().parents[1] / "languages" / "truth.py"
+SECONDS = 5
+# Part of all waiting by which a function may be off: so many samples have names.
+NEAR = 0.1
+
+
+def record(live: Path, recording: Path, mode: str) -> tuple[Report, dict[str, int]]:
+    """The report, and what the program's functions waited while it was recorded, ns."""
+    with subprocess.Popen(
+        [sys.executable, PROGRAM, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        with Collector(live, recording, "--futex", "-p", str(process.pid)):
+            time.sleep(SECONDS)
+        out, _ = process.communicate("\n", timeout=60)
+    truth = {function: int(ns) for function, ns in (line.split() for line in out.splitlines())}
+    with open_recording(recording) as opened:
+        return make_report(opened, Selection(), 0), truth
+
+
+def heaviest(report: Report, make: str) -> FutexWaits:
+    """The row of a kind of lock that most is waited for."""
+    assert report.futexes is not None
+    return max((one for one in report.futexes.futexes if one.make == make), key=lambda one: one.waited_ns)
+
+
+def test_functions_that_wait_for_a_lock(live: Path, recording: Path) -> None:
+    report, truth = record(live, recording, "locks")
+    lock = heaviest(report, PY_LOCK)
+    found: Counter[str] = Counter()
+    for stack in lock.stacks:
+        if stack.role == "waiter":
+            # enter() is called by them, and is no place of its own.
+            names = [frame.symbol for frame in stack.frames if frame.symbol.startswith("py::")]
+            for function in truth:
+                found[function] += stack.wait_ns * any(name.startswith(f"py::{function}:") for name in names)
+    every, named = sum(truth.values()), sum(found.values())
+    assert named >= 0.9 * sum(stack.wait_ns for stack in lock.stacks if stack.role == "waiter")
+    for function, ns in truth.items():
+        assert abs(found[function] / named - ns / every) <= NEAR, (found, truth)
+    assert lock.nature == LOCK
+
+
+def test_functions_that_want_the_gil(live: Path, recording: Path) -> None:
+    report, _ = record(live, recording, "gil")
+    lock = heaviest(report, GIL)
+    found = waits_by_function(lock)
+    assert set(found) == {"truth.py:compute"}
+    symbols = {frame.symbol for stack in lock.stacks for frame in stack.frames}
+    for function in ("price", "rank"):
+        assert any(symbol.startswith(f"py::{function}:") for symbol in symbols)
+
+
+@pytest.mark.parametrize(
+    ("mode", "make", "nature", "function"),
+    [("semaphore", PY_SEMAPHORE, LOCK, "truth.py:borrow"), ("barrier", PY_BARRIER, BARRIER, "truth.py:meet")],
+)
+def test_what_threads_of_python_wait_for(
+    live: Path, recording: Path, mode: str, make: str, nature: str, function: str
+) -> None:
+    report, _ = record(live, recording, mode)
+    found = heaviest(report, make)
+    assert (found.nature, waited_in(found)) == (nature, function)
+    rules = {finding.rule for finding in report.findings}
+    assert ("user-lock" if nature == LOCK else "barrier-imbalance") in rules

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Functions of Python that a thread is in, read of memory that is made up as three versions have it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpython/cpython_frames.h"
+#include "tap.h"
+
+#define BASE  0x7f0000000000ull
+#define BYTES (64u << 10)
+#define TYPE  0x7e0000001000ull
+#define TID   77
+
+static __u8 image[BYTES];
+static __u64 used;
+static struct hotspot_memory memory;
+static struct cpython_known known;
+
+static int fetch(void *context, __u64 address, __u8 *out)
+{
+	if (address < BASE || address - BASE > BYTES - HOTSPOT_PAGE)
+		return -EFAULT;
+	memcpy(out, image + (address - BASE), HOTSPOT_PAGE);
+	return 0;
+}
+
+static __u64 room(__u64 bytes)
+{
+	const __u64 at = BASE + used;
+
+	used += (bytes + 15) & ~15ull;
+	return at;
+}
+
+static void set(__u64 address, __u64 size, __u64 value)
+{
+	memcpy(image + (address - BASE), &value, size);
+}
+
+static __u64 text(const char *string, __u64 behind)
+{
+	const __u64 at = room(behind + strlen(string) + 1);
+
+	set(at + 16, 8, strlen(string));
+	set(at + 32, 4, 1u << 5 | 1u << 6);
+	strcpy((char *)image + (at + behind - BASE), string);
+	return at;
+}
+
+/* Where a version has what, in words of this test's own. */
+struct version {
+	__u32 minor;
+	__u64 interpreters, threads, thread, cframe, frame, code, back, owner, name, file, text;
+};
+
+static const struct version old = {9, 32, 8, 176, 0, 24, 32, 24, 0, 112, 104, 48};
+static const struct version middle = {12, 40, 72, 144, 56, 0, 0, 8, 70, 128, 112, 40};
+
+static void begin(void)
+{
+	memset(image, 0, sizeof(image));
+	memset(&known, 0, sizeof(known));
+	used = HOTSPOT_PAGE;
+	memory.fetch = fetch;
+	hotspot_memory_begin(&memory);
+}
+
+static __u64 code_of(const struct version *version, const char *name)
+{
+	const __u64 at = room(256);
+
+	set(at + 8, 8, TYPE);
+	set(at + version->name, 8, text(name, version->text));
+	set(at + version->file, 8, text("/srv/app.py", version->text));
+	return at;
+}
+
+static __u64 frame_of(const struct version *version, const char *name, __u64 back)
+{
+	const __u64 at = room(128);
+
+	set(at + version->code, 8, code_of(version, name));
+	set(at + version->back, 8, back);
+	return at;
+}
+
+/* A thread in a frame, before another one in the list. */
+static __u64 state_of(const struct version *version, __u64 id, __u64 frame, __u64 next)
+{
+	const __u64 at = room(256);
+	__u64 has = at;
+
+	if (version->cframe) {
+		has = room(64);
+		set(at + version->cframe, 8, has);
+	}
+	set(has + version->frame, 8, frame);
+	set(at + version->thread, 8, id);
+	set(at + 8, 8, next);
+	return at;
+}
+
+static __u64 runtime_of(const struct version *version, __u64 first)
+{
+	const __u64 runtime = room(1024), interpreter = room(512);
+
+	set(runtime + version->interpreters, 8, interpreter);
+	set(interpreter + version->threads, 8, first);
+	return runtime;
+}
+
+static int read_frames(__u64 runtime, __u32 minor, __u64 sp, struct cpython_frames *found)
+{
+	const struct cpython_thread thread = {.minor = minor, .tid = TID, .sp = sp};
+
+	hotspot_memory_begin(&memory);
+	return cpython_frames_read(&memory, &known, 1, runtime, TYPE, &thread, found);
+}
+
+static void a_thread_by_its_id(void)
+{
+	struct cpython_frames found;
+	__u64 entry, inner, other, runtime;
+
+	begin();
+	/* Between them is the frame of a call from C, which is no function. */
+	entry = frame_of(&middle, "shim", frame_of(&middle, "main", 0));
+	set(entry + middle.owner, 1, 3);
+	inner = frame_of(&middle, "Pool.borrow", entry);
+	other = state_of(&middle, TID + 1, frame_of(&middle, "other", 0), state_of(&middle, TID, inner, 0));
+	runtime = runtime_of(&middle, other);
+	CHECK(!read_frames(runtime, 12, 0, &found), "nothing read");
+	CHECK(found.count == 2, "%u frames", found.count);
+	CHECK(!strcmp(found.list[0].name, "py::Pool.borrow:/srv/app.py"), "%s", found.list[0].name);
+	CHECK(!strcmp(found.list[1].name, "py::main:/srv/app.py"), "%s", found.list[1].name);
+	/* The second time from what is known. */
+	CHECK(!read_frames(runtime, 12, 0, &found) && found.count == 2, "%u frames", found.count);
+	/* It is another thread's by now. */
+	set(known.threads[TID % CPYTHON_KNOWN_THREADS].state + middle.thread, 8, TID + 5);
+	CHECK(read_frames(runtime, 12, 0, &found) == -ENOENT, "a thread that is gone");
+}
+
+static void a_thread_by_its_stack(void)
+{
+	struct cpython_frames found;
+	__u64 states, runtime;
+
+	begin();
+	/* The last one is main, whose struct pthread is not at the end of its stack. */
+	states = state_of(&old, 0x5000, frame_of(&old, "main", 0), 0);
+	states = state_of(&old, 0x9000, frame_of(&old, "second", 0), states);
+	states = state_of(&old, 0x20000, frame_of(&old, "first", 0), states);
+	runtime = runtime_of(&old, states);
+	CHECK(!read_frames(runtime, 9, 0x8000, &found) && !strcmp(found.list[0].name, "py::second:/srv/app.py"), "%s",
+	      found.list[0].name);
+	CHECK(!read_frames(runtime, 9, 0x9008, &found) && !strcmp(found.list[0].name, "py::first:/srv/app.py"), "%s",
+	      found.list[0].name);
+	CHECK(!read_frames(runtime, 9, 0x7fff00000000ull, &found) &&
+		      !strcmp(found.list[0].name, "py::main:/srv/app.py"),
+	      "%s", found.list[0].name);
+}
+
+/* 3.13 tells where its structures have what: here as 3.12 has it, and where its first interpreter is. */
+static void a_version_that_tells_its_layout(void)
+{
+	static const struct {
+		__u16 at, value;
+	} told[] = {{40, 640}, {72, 72}, {64, 0},    {168, 8},   {200, 144}, {184, 56}, {240, 0}, {232, 8},
+		    {264, 70}, {360, 8}, {280, 112}, {296, 128}, {552, 16},  {544, 32}, {560, 40}};
+	struct version newest = middle;
+	struct cpython_frames found;
+	__u64 runtime;
+
+	begin();
+	newest.interpreters = 640;
+	newest.cframe = 0;
+	newest.frame = 56;
+	runtime = runtime_of(&newest, state_of(&newest, TID, frame_of(&newest, "work", 0), 0));
+	CHECK(read_frames(runtime, 13, 0, &found) == -ENODATA, "a layout that is not there");
+	memcpy(image + (runtime - BASE), "xdebugpy", 8);
+	set(runtime + 8, 8, 0x030d00f0);
+	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+		set(runtime + told[i].at, 8, told[i].value);
+	CHECK(!read_frames(runtime, 13, 0, &found) && !strcmp(found.list[0].name, "py::work:/srv/app.py"), "%s",
+	      found.list[0].name);
+	set(runtime + 8, 8, 0x030e00f0);
+	CHECK(read_frames(runtime, 13, 0, &found) == -ENODATA, "another version's layout");
+	CHECK(read_frames(runtime, 14, 0, &found) == -ENODATA && read_frames(runtime, 7, 0, &found) == -ENODATA,
+	      "versions that are not known");
+}
+
+static void what_is_forged(void)
+{
+	struct cpython_frames found;
+	__u64 frame, state, runtime, code;
+
+	begin();
+	/* Lists without an end; a code object of another type; a name that is not to be shown. */
+	frame = frame_of(&middle, "loop", 0);
+	set(frame + middle.back, 8, frame);
+	state = state_of(&middle, TID, frame, 0);
+	runtime = runtime_of(&middle, state);
+	CHECK(!read_frames(runtime, 12, 0, &found) && found.count == CPYTHON_FRAMES, "%u frames", found.count);
+	set(state + middle.thread, 8, TID + 1);
+	set(state + 8, 8, state);
+	CHECK(read_frames(runtime, 12, 0, &found) == -ENOENT, "a list of threads without an end");
+
+	code = code_of(&middle, "a\nb");
+	frame = room(128);
+	set(frame + middle.code, 8, code);
+	memset(&known, 0, sizeof(known));
+	runtime = runtime_of(&middle, state_of(&middle, TID, frame, 0));
+	CHECK(read_frames(runtime, 12, 0, &found) == -EINVAL && !found.count, "a name with a line's end");
+	set(code + 8, 8, TYPE + 8);
+	CHECK(read_frames(runtime, 12, 0, &found) == -EINVAL, "no code");
+	CHECK(read_frames(0x1000, 12, 0, &found) == -EFAULT, "no memory");
+}
+
+static void a_long_path_keeps_its_end(void)
+{
+	char path[400];
+	struct cpython_frames found;
+	__u64 frame, runtime;
+
+	begin();
+	memset(path, 'a', sizeof(path));
+	strcpy(path + sizeof(path) - sizeof("/app.py"), "/app.py");
+	frame = frame_of(&middle, "work", 0);
+	set(BASE + used, 8, 0);
+	runtime = runtime_of(&middle, state_of(&middle, TID, frame, 0));
+	{
+		__u64 code;
+
+		memcpy(&code, image + (frame + middle.code - BASE), 8);
+		set(code + middle.file, 8, text(path, middle.text));
+	}
+	CHECK(!read_frames(runtime, 12, 0, &found), "nothing read");
+	CHECK(!strncmp(found.list[0].name, "py::work:aaa", 12), "%s", found.list[0].name);
+	CHECK(!strcmp(found.list[0].name + strlen(found.list[0].name) - 7, "/app.py"), "%s", found.list[0].name);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		TEST(a_thread_by_its_id), TEST(a_thread_by_its_stack),     TEST(a_version_that_tells_its_layout),
+		TEST(what_is_forged),     TEST(a_long_path_keeps_its_end),
+	};
+
+	return RUN_TESTS(tests);
+}

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Threads of Python that wait in threading and queue, by the functions that they are in."""
+
+import pytest
+
+from lockline.analysis.user_evidence import PY_BARRIER, PY_QUEUE, PY_SEMAPHORE, Calls, Seen
+from lockline.analysis.user_locks import recognise
+from lockline.recording.rows import Frame
+from user_words import WINDOW, parked, word
+
+LIBRARY = "/usr/lib/python3.11"
+WAITS = ("PyThread_acquire_lock_timed", f"py::Condition.wait:{LIBRARY}/threading.py")
+SEMAPHORE = (*WAITS, f"py::Semaphore.acquire:{LIBRARY}/threading.py", "py::borrow:/srv/app.py")
+BARRIER = (*WAITS, f"py::Barrier._wait:{LIBRARY}/threading.py", "py::meet:/srv/app.py")
+TAKE = (*WAITS, f"py::Queue.get:{LIBRARY}/queue.py", "py::borrow:/srv/app.py")
+GIL = ("take_gil", *SEMAPHORE[1:])
+
+
+@pytest.mark.parametrize(
+    ("functions", "wakers", "wait_ns", "found"),
+    [
+        (SEMAPHORE, (2, 3, 4), WINDOW * 6 // 10, [(PY_SEMAPHORE, True, False)]),
+        # They are woken in vain; by another thread, and do something each time; hardly ever.
+        (SEMAPHORE, (9,), WINDOW, [(PY_SEMAPHORE, True, False)]),
+        (SEMAPHORE, (9,), WINDOW * 6 // 10, []),
+        (SEMAPHORE, (2, 3, 4), WINDOW // 10, []),
+        (TAKE, (2, 3, 4), WINDOW * 6 // 10, [(PY_QUEUE, False, True)]),
+        (TAKE, (9,), WINDOW * 6 // 10, []),
+    ],
+    ids=["turns", "in vain", "signal", "seldom", "pool", "jobs"],
+)
+def test_semaphores_and_queues(
+    functions: tuple[str, ...], wakers: tuple[int, ...], wait_ns: int, found: list[tuple[str, bool, bool]]
+) -> None:
+    known = recognise(parked(functions, wakers, wait_ns), (), WINDOW)
+    told = (PY_SEMAPHORE, PY_QUEUE)
+    assert [(one.make, one.lock, one.unclear) for one in known if one.make in told] == found
+
+
+def waits_at_barrier(task: int, slept: int) -> Seen:
+    frames = tuple(Frame(1, name, 0, "[python]") for name in BARRIER)
+    waits = (Calls(task, BARRIER, (), slept // 10, slept * 10_000, frames),)
+    return word(task, 4096 * task, slept=slept, waits=waits, wakers_of=(Calls(task % 4 + 1, (), (), 5, 0),))
+
+
+def test_who_comes_last_at_a_barrier() -> None:
+    words = [waits_at_barrier(task, slept) for task, slept in enumerate((100, 1000, 900, 1000), 1)]
+    (found,) = recognise(words, (), WINDOW)
+    assert found.make == PY_BARRIER
+    (site,) = found.sites
+    assert (site.function, site.rounds, site.last) == ("app.py:meet", 1000, 1)
+    assert site.last_part == pytest.approx(0.9)
+
+
+def test_a_thread_that_wants_the_gil_after_a_wait_waits_for_that() -> None:
+    assert PY_SEMAPHORE not in {one.make for one in recognise(parked(GIL, (2, 3, 4)), (), WINDOW)}

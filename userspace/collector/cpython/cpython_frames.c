@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpython/cpython_frames.h"
+
+/* A forged list may be endless. */
+#define MOST_INTERPRETERS 8
+#define MOST_THREADS      1024
+#define MOST_STEPS        64 /* of frames, those of C among them */
+#define KEPT_NS           10000000000ull
+/* A thread's stack has its struct pthread at its end: so far behind the stack pointer at most. */
+#define MOST_STACK (64ull << 20)
+
+/* Where structures have what, in bytes (Include/internal/pycore_runtime.h, _interp.h, _frame.h of each version). */
+struct layout {
+	__u16 interpreters;              /* _PyRuntimeState: the first one */
+	__u16 threads, next_interpreter; /* PyInterpreterState: the first thread */
+	__u16 next_thread, thread;       /* PyThreadState; thread: pthread_self() */
+	__u16 native;                    /* its id for the kernel; 0: it has none */
+	__u16 cframe;                    /* what has the frame; 0: itself */
+	__u16 frame;                     /* of the Python function */
+	__u16 code, back, owner;         /* of a frame; owner 0: there are no frames of C */
+	__u16 type;                      /* PyObject */
+	__u16 file, name;                /* PyCodeObject; name: with the class before it, from 3.11 on */
+	__u16 length, state, text;       /* PyASCIIObject; text: behind it */
+};
+
+static const struct layout layouts[] = {
+	[8] = {.interpreters = 32,
+	       .threads = 8,
+	       .next_thread = 8,
+	       .thread = 176,
+	       .frame = 24,
+	       .code = 32,
+	       .back = 24,
+	       .type = 8,
+	       .file = 104,
+	       .name = 112,
+	       .length = 16,
+	       .state = 32,
+	       .text = 48},
+	[9] = {.interpreters = 32,
+	       .threads = 8,
+	       .next_thread = 8,
+	       .thread = 176,
+	       .frame = 24,
+	       .code = 32,
+	       .back = 24,
+	       .type = 8,
+	       .file = 104,
+	       .name = 112,
+	       .length = 16,
+	       .state = 32,
+	       .text = 48},
+	[10] = {.interpreters = 32,
+		.threads = 8,
+		.next_thread = 8,
+		.thread = 176,
+		.frame = 24,
+		.code = 32,
+		.back = 24,
+		.type = 8,
+		.file = 104,
+		.name = 112,
+		.length = 16,
+		.state = 32,
+		.text = 48},
+	[11] = {.interpreters = 40,
+		.threads = 16,
+		.next_thread = 8,
+		.thread = 152,
+		.native = 160,
+		.cframe = 56,
+		.frame = 8,
+		.code = 32,
+		.back = 48,
+		.owner = 69,
+		.type = 8,
+		.file = 112,
+		.name = 128,
+		.length = 16,
+		.state = 32,
+		.text = 48},
+	[12] = {.interpreters = 40,
+		.threads = 72,
+		.next_thread = 8,
+		.thread = 136,
+		.native = 144,
+		.cframe = 56,
+		.frame = 0,
+		.code = 0,
+		.back = 8,
+		.owner = 70,
+		.type = 8,
+		.file = 112,
+		.name = 128,
+		.length = 16,
+		.state = 32,
+		.text = 40},
+};
+
+/* FRAME_OWNED_BY_CSTACK: the entry of a call from C, from 3.12 on. */
+#define OWNED_BY_C 3
+/* struct PyASCIIObject.state: how the text is stored. */
+#define STATE_COMPACT (1u << 5)
+#define STATE_ASCII   (1u << 6)
+
+/* struct _Py_DebugOffsets of 3.13, at the beginning of _PyRuntime; further versions have added to its parts. */
+struct debug_offsets {
+	char cookie[8];
+	__u64 version;
+	__u64 words[72];
+};
+#define AT(bytes) (((bytes)-16) / 8)
+
+static int read_debug_offsets(struct hotspot_memory *memory, __u64 runtime, struct layout *out)
+{
+	struct debug_offsets offsets;
+	static const __u16 at[] = {40, 72, 64, 168, 200, 184, 240, 232, 264, 360, 280, 296, 552, 544, 560};
+	__u16 found[sizeof(at) / sizeof(*at)];
+	int err = hotspot_read(memory, runtime, &offsets, sizeof(offsets));
+
+	if (err)
+		return err;
+	if (memcmp(offsets.cookie, "xdebugpy", sizeof(offsets.cookie)) || offsets.version >> 16 != 0x030d)
+		return -ENODATA;
+	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+		if (offsets.words[AT(at[i])] > UINT16_MAX)
+			return -ENODATA;
+		found[i] = offsets.words[AT(at[i])];
+	}
+	*out = (struct layout){.interpreters = found[0],
+			       .threads = found[1],
+			       .next_interpreter = found[2],
+			       .next_thread = found[3],
+			       .native = found[4],
+			       .frame = found[5],
+			       .code = found[6],
+			       .back = found[7],
+			       .owner = found[8],
+			       .type = found[9],
+			       .file = found[10],
+			       .name = found[11],
+			       .length = found[12],
+			       .state = found[13],
+			       .text = found[14]};
+	return 0;
+}
+
+static int find_layout(struct hotspot_memory *memory, __u64 runtime, __u32 minor, struct layout *out)
+{
+	if (minor == CPYTHON_NEWEST)
+		return read_debug_offsets(memory, runtime, out);
+	if (minor < CPYTHON_OLDEST || minor > CPYTHON_NEWEST)
+		return -ENODATA;
+	*out = layouts[minor];
+	return 0;
+}
+
+/* Text of ASCII characters alone; of what does not fit the end, which of a path tells most. */
+static int read_text(struct hotspot_memory *memory, const struct layout *layout, __u64 object, char *out, size_t size)
+{
+	__u64 length, state, left = 0;
+	int err = hotspot_number(memory, object + layout->state, 4, &state);
+
+	err = err ?: hotspot_word(memory, object + layout->length, &length);
+	if (err)
+		return err;
+	if ((state & (STATE_COMPACT | STATE_ASCII)) != (STATE_COMPACT | STATE_ASCII) || !length || length > UINT16_MAX)
+		return -EINVAL;
+	if (length > size - 1) {
+		left = length - (size - 1);
+		length = size - 1;
+	}
+	err = hotspot_read(memory, object + layout->text + left, out, length);
+	out[length] = 0;
+	for (__u64 i = 0; !err && i < length; i++)
+		if (out[i] < ' ' || out[i] > '~')
+			err = -EINVAL;
+	return err;
+}
+
+/* As CPython names it in a map of perf: py::Class.function:/the/file.py (Python/perf_trampoline.c). */
+static int read_code(struct hotspot_memory *memory, const struct layout *layout, __u64 code_type, __u64 code, char *out)
+{
+	char name[CPYTHON_NAME / 2], file[CPYTHON_NAME / 2 - sizeof("py:::")];
+	__u64 type, of_name, of_file;
+	int err = hotspot_word(memory, code + layout->type, &type);
+
+	if (!err && type != code_type)
+		return -EINVAL;
+	err = err ?: hotspot_word(memory, code + layout->name, &of_name);
+	err = err ?: hotspot_word(memory, code + layout->file, &of_file);
+	err = err ?: read_text(memory, layout, of_name, name, sizeof(name));
+	err = err ?: read_text(memory, layout, of_file, file, sizeof(file));
+	if (!err)
+		snprintf(out, CPYTHON_NAME, "py::%s:%s", name, file);
+	return err;
+}
+
+static int add_frame(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns, __u64 runtime,
+		     const struct layout *layout, __u64 code_type, __u64 code, struct cpython_frames *out)
+{
+	typeof(known->codes[0]) *place = &known->codes[(code >> 4 ^ code >> 12) % CPYTHON_KNOWN_CODES];
+	int err;
+
+	if (place->frame.code != code || place->runtime != runtime || now_ns - place->ns >= KEPT_NS) {
+		place->frame.code = 0;
+		err = read_code(memory, layout, code_type, code, place->frame.name);
+		if (err)
+			return err;
+		place->frame.code = code;
+		place->runtime = runtime;
+		place->ns = now_ns;
+	}
+	out->list[out->count++] = place->frame;
+	return 0;
+}
+
+/* Before 3.11 the thread whose struct pthread is nearest behind the stack pointer; else the last one, which is main. */
+static bool is_nearer(__u64 candidate, __u64 found, __u64 sp)
+{
+	return candidate > sp && candidate - sp < MOST_STACK && (!found || candidate < found);
+}
+
+static int find_state(struct hotspot_memory *memory, const struct layout *layout, __u64 runtime,
+		      const struct cpython_thread *thread, __u64 *out)
+{
+	__u64 interpreter, nearest = 0, last = 0;
+	int left = MOST_THREADS, err = hotspot_word(memory, runtime + layout->interpreters, &interpreter);
+
+	*out = 0;
+	for (int i = 0; !err && interpreter && i < MOST_INTERPRETERS; i++) {
+		__u64 state;
+
+		err = hotspot_word(memory, interpreter + layout->threads, &state);
+		while (!err && state && left--) {
+			__u64 id;
+
+			err = hotspot_word(memory, state + (layout->native ?: layout->thread), &id);
+			if (err)
+				break;
+			if (layout->native && id == thread->tid) {
+				*out = state;
+				return 0;
+			}
+			if (!layout->native && is_nearer(id, nearest, thread->sp)) {
+				nearest = id;
+				*out = state;
+			}
+			last = state;
+			err = hotspot_word(memory, state + layout->next_thread, &state);
+		}
+		if (!err)
+			err = hotspot_word(memory, interpreter + layout->next_interpreter, &interpreter);
+	}
+	if (!err && !*out && !layout->native)
+		*out = last;
+	return err ?: *out ? 0 : -ENOENT;
+}
+
+/* The same of a thread that an earlier look has found. */
+static int known_state(struct hotspot_memory *memory, struct cpython_known *known, const struct layout *layout,
+		       __u64 runtime, const struct cpython_thread *thread, __u64 *out)
+{
+	typeof(known->threads[0]) *place = &known->threads[thread->tid % CPYTHON_KNOWN_THREADS];
+	__u64 id;
+	int err;
+
+	if (layout->native && place->runtime == runtime && place->tid == thread->tid &&
+	    !hotspot_word(memory, place->state + layout->native, &id) && id == thread->tid) {
+		*out = place->state;
+		return 0;
+	}
+	err = find_state(memory, layout, runtime, thread, out);
+	if (!err)
+		*place = (typeof(*place)){.runtime = runtime, .state = *out, .tid = thread->tid};
+	return err;
+}
+
+int cpython_frames_read(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns, __u64 runtime,
+			__u64 code_type, const struct cpython_thread *thread, struct cpython_frames *out)
+{
+	struct layout layout;
+	__u64 state, frame;
+	int err = find_layout(memory, runtime, thread->minor, &layout);
+
+	out->count = 0;
+	err = err ?: known_state(memory, known, &layout, runtime, thread, &state);
+	if (!err && layout.cframe)
+		err = hotspot_word(memory, state + layout.cframe, &state);
+	err = err ?: hotspot_word(memory, state + layout.frame, &frame);
+	for (int i = 0; !err && frame && i < MOST_STEPS && out->count < CPYTHON_FRAMES; i++) {
+		__u64 owner = 0, code;
+
+		if (layout.owner)
+			err = hotspot_number(memory, frame + layout.owner, 1, &owner);
+		err = err ?: hotspot_word(memory, frame + layout.code, &code);
+		if (!err && owner != OWNED_BY_C)
+			err = add_frame(memory, known, now_ns, runtime, &layout, code_type, code, out);
+		err = err ?: hotspot_word(memory, frame + layout.back, &frame);
+	}
+	return out->count ? 0 : err ?: -ENOENT;
+}

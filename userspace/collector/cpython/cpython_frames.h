@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Which functions of Python a thread is in now, by what the interpreter's own structures say of its memory: CPython
+ * 3.8 to 3.13.  A frame of Python is none of the C stack's: one call of the evaluation loop runs many.
+ */
+#ifndef LOCKLINE_CPYTHON_FRAMES_H
+#define LOCKLINE_CPYTHON_FRAMES_H
+
+#include "hotspot/hotspot_memory.h"
+
+#define CPYTHON_FRAMES 8
+#define CPYTHON_NAME   256
+#define CPYTHON_OLDEST 8  /* 3.8 */
+#define CPYTHON_NEWEST 13 /* 3.13, the first one that tells where its structures have what */
+
+/* A thread of a process that runs CPython. */
+struct cpython_thread {
+	__u32 minor; /* of the version */
+	__u32 tid;   /* as that process sees it; from 3.11 on it is found by this, before it by its stack */
+	__u64 sp;    /* its stack pointer */
+};
+
+struct cpython_frame {
+	__u64 code; /* the address of its code object */
+	char name[CPYTHON_NAME];
+};
+
+struct cpython_frames {
+	__u32 count; /* innermost first */
+	__u32 pad;
+	struct cpython_frame list[CPYTHON_FRAMES];
+};
+
+/* What earlier looks found, which is believed for a while; all 0 at first. */
+#define CPYTHON_KNOWN_THREADS 64
+#define CPYTHON_KNOWN_CODES   256
+struct cpython_known {
+	struct {
+		__u64 runtime, state; /* the thread's, of that interpreter */
+		__u32 tid;
+	} threads[CPYTHON_KNOWN_THREADS];
+	struct {
+		__u64 runtime, ns;
+		struct cpython_frame frame;
+	} codes[CPYTHON_KNOWN_CODES];
+};
+
+/*
+ * runtime: the address of _PyRuntime; code_type: of PyCode_Type.  -ENODATA: a version whose structures are not known;
+ * -ENOENT: it has no such thread, or it runs no Python.
+ */
+int cpython_frames_read(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns, __u64 runtime,
+			__u64 code_type, const struct cpython_thread *thread, struct cpython_frames *out);
+
+#endif /* LOCKLINE_CPYTHON_FRAMES_H */

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Threads that each wait at a word of their own, and for no lock: at a barrier, or for what a pool has too few of."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from lockline.analysis.program_functions import own_name
+from lockline.analysis.user_evidence import (
+    HALF,
+    Calls,
+    Recognised,
+    Seen,
+    Site,
+    circles,
+    expects_2,
+    nobody_holds,
+    open_ns,
+    several_wait,
+    share_from,
+    waiting,
+    wake_each_other,
+)
+
+# Of threads; two that wait for each other tell little.
+_FEW = 3
+
+
+def _waiting_in(words: Iterable[Seen], names: Sequence[str], unless: Sequence[str]) -> list[Seen]:
+    return [one for one in words if not expects_2(one.total) and share_from(one.waits, names, unless) >= HALF]
+
+
+def _function(call: Calls) -> str:
+    return next(filter(None, map(own_name, call.frames)), "")
+
+
+def _comes_last(words: Sequence[Seen]) -> tuple[int, int, float]:
+    """How often all met, who came last most often, and in what part; 0 where that cannot be told.
+
+    Who comes last does not wait: of N threads each round has N - 1 waits.  Who wakes does not tell, as those who wake
+    up at a CyclicBarrier pass its lock on.
+    """
+    waits: Counter[int] = Counter()
+    for entry in words:
+        sampled = sum(call.waits for call in entry.waits)
+        for call in entry.waits:
+            waits[call.task] += round(entry.total.slept * call.waits / sampled)
+        waits.update({call.task: 0 for call in entry.wakes})
+    if len(waits) < _FEW:
+        return 0, 0, 0.0
+    rounds = sum(waits.values()) / (len(waits) - 1)
+    task = min(sorted(waits), key=lambda task: waits[task])
+    return round(rounds), task, max(1 - waits[task] / rounds, 0.0) if rounds else 0.0
+
+
+def _sites(words: Sequence[Seen]) -> tuple[Site, ...]:
+    """Where threads wait, most waiting first.  Who comes last is known where they all wait in one function."""
+    sampled: defaultdict[str, int] = defaultdict(int)
+    for call in (call for entry in words for call in entry.waits):
+        sampled[_function(call)] += call.wait_ns
+    every = sum(sampled.values())
+    wait_ns = sum(entry.total.wait_ns + open_ns(entry.total) for entry in words)
+    found = []
+    for function in sorted(sampled, key=lambda name: (-sampled[name], name)):
+        most = bool(every) and sampled[function] >= HALF * every
+        rounds, last, part = _comes_last(words) if most else (0, 0, 0.0)
+        found.append(Site(function, wait_ns * sampled[function] // every if every else 0, rounds, last, part))
+    return tuple(found)
+
+
+def _by_waiting(words: Iterable[Seen]) -> list[Seen]:
+    return sorted(words, key=lambda one: (-one.total.wait_ns, one.futex.id))
+
+
+def barriers(
+    words: Iterable[Seen], make: str, names: Sequence[str], unless: Sequence[str], window_ns: int
+) -> Iterable[Recognised]:
+    """Barriers, by the functions that threads wait in, and not for something else below these."""
+    for circle in circles_in(words, names, unless):
+        yield Recognised(
+            tuple(one.futex.id for one in circle),
+            make,
+            lock=False,
+            sure="high",
+            why=f"threads wait at a barrier until the last one comes: {waiting(circle, window_ns):.1f} on average",
+            sites=_sites(circle),
+        )
+
+
+def circles_in(words: Iterable[Seen], names: Sequence[str], unless: Sequence[str]) -> Iterable[list[Seen]]:
+    """The words of threads that wait in such functions, those together that wake each other."""
+    return map(_by_waiting, circles(_waiting_in(words, names, unless)))
+
+
+def take_turns(circle: Sequence[Seen], window_ns: int) -> bool:
+    """Whether several threads wait, and are woken by threads that wait there too, one of which has what they want."""
+    return several_wait(circle, window_ns) and wake_each_other(circle) and not nobody_holds(circle, window_ns)
+
+
+def pools(
+    words: Iterable[Seen], make: str, names: Sequence[str], unless: Sequence[str], window_ns: int
+) -> Iterable[Recognised]:
+    """Queues from which threads take what they put there: nobody can tell a pool from workers that pass jobs on."""
+    for circle in circles_in(words, names, unless):
+        if not take_turns(circle, window_ns):
+            continue
+        why = (
+            "threads take from a queue what they themselves put there: a pool with too few objects (connections,"
+            f" buffers), or workers that pass jobs to each other; {waiting(circle, window_ns):.1f} wait on average"
+        )
+        ids = tuple(one.futex.id for one in circle)
+        yield Recognised(ids, make, lock=False, sure="medium", why=why, unclear=True)
