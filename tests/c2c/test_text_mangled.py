@@ -132,6 +132,22 @@ def test_a_terminal_that_breaks_lines_loses_no_figure(style: Style, width: int) 
     assert figures(parse(_broken(width)(text))) == figures(parsed)
 
 
+def names(parsed: C2cText) -> list[tuple[str, ...]]:
+    """What each row says of its code, and where it ran."""
+    return [(row.symbol, row.object, row.source, row.nodes) for line in parsed.details for row in line.rows]
+
+
+@pytest.mark.parametrize("width", [90, 117, 128, 168, 185, 196, 212])
+@pytest.mark.parametrize("style", STYLES, ids=str)
+def test_a_name_is_whole_where_a_terminal_broke_it(style: Style, width: int) -> None:
+    """A row that is broken within a name is read either way; with the blanks at ends it is known how it was."""
+    text, parsed, _ = whole(style)
+    broken = "\n".join(line[at : at + width] for line in text.split("\n") for at in range(0, max(1, len(line)), width))
+    read = parse(broken)
+    assert figures(read) == figures(parsed)
+    assert names(read) == names(parsed)
+
+
 OFFSETS = st.builds(
     Offset,
     offset=st.sampled_from(range(0, 64, 4)),

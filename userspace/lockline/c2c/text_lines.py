@@ -140,10 +140,11 @@ def _joined(match: re.Match[str]) -> str:
     return re.sub(r"\D", "", match.group())
 
 
-def clean_lines(text: str) -> tuple[list[Line], list[int]]:
+def clean_lines(text: str, blanks: bool = False) -> tuple[list[Line], list[int]]:
     """The lines of a text, without quote marks, line numbers, entities, escapes and exotic spaces.
 
-    Also gives the numbers of the lines that are longer than any of perf's, which are left out.
+    blanks: with those at their ends.  Also gives the numbers of the lines that are longer than any of perf's, which
+    are left out.
     """
     raw = _split(text)
     if "=3D=3D=3D=3D" in text or len(_FOLDED.findall(text, 0, _SAMPLE)) > 2:
@@ -180,4 +181,5 @@ def clean_lines(text: str) -> tuple[list[Line], list[int]]:
             lines = _without(lines, _NUMBER)
     if _most(lines, _SPACED) and _counted(lines):
         lines = _without(lines, _SPACED)
-    return [Line(number, _WRAPPED.sub("", line.translate(_TRANSLATION).rstrip())) for number, line in lines], too_long
+    plain = [(number, line.translate(_TRANSLATION)) for number, line in lines]
+    return [Line(number, _WRAPPED.sub("", line if blanks else line.rstrip())) for number, line in plain], too_long

@@ -166,6 +166,29 @@ def _problems(drafts: Sequence[Draft]) -> int:
     return sum(len(draft.problems) for draft in drafts)
 
 
+def _unbroken(text: str, lines: list[Line], plain: bool, scanner: Scanner) -> tuple[list[Line], Scanner, list[Draft]]:
+    """The lines as they were before a terminal broke them, with what reads them; the same if none did.
+
+    plain: whether they are those of the text, without another reading; scanner: has read them.
+    """
+    now = _content(scanner.drafts), -_problems(scanner.drafts)
+    # With the blanks at their ends the lines have the terminal's width, wherever it broke them.
+    kept = clean_lines(unescaped(text), blanks=True)[0] if plain else lines
+    for broken in (kept, lines):
+        whole = unfolded(broken)
+        if whole == broken:
+            continue
+        whole = [Line(number, line.rstrip()) for number, line in whole]
+        again = Scanner(whole)
+        drafts = again.run()
+        better = _content(drafts), -_problems(drafts)
+        # A header that was broken within a word has columns that nobody knows.  A row that was broken within a name is
+        # read either way, and the name is wrong: whatever leaves no row in parts is then how it was.
+        if better > now or (better == now and not again.wrapped and broken == kept):
+            return whole, again, drafts
+    return lines, scanner, scanner.drafts
+
+
 def parse(text: str, report: int | None = None) -> C2cText:
     """What a text says; report: which of several, from 1 (default: the first).
 
@@ -174,6 +197,7 @@ def parse(text: str, report: int | None = None) -> C2cText:
     if text.count("\n") + text.count("\r") > MAX_LINES:
         raise TextImportError(f"more than {MAX_LINES:,} lines; cut the report out of it")
     lines, too_long = clean_lines(unescaped(text))
+    plain = lines
     scanner = Scanner(lines)
     drafts = scanner.run()
     most = _content(drafts)
@@ -186,12 +210,8 @@ def parse(text: str, report: int | None = None) -> C2cText:
         found = again.run()
         if _content(found) > most:
             lines, scanner, drafts, most = other, again, found, _content(found)
-    if _problems(drafts) and of_perf(lines) and (whole := unfolded(lines)) != lines:
-        again = Scanner(whole)
-        found = again.run()
-        # A header that was broken within a word has columns that nobody knows.
-        if (_content(found), -_problems(found)) > (most, -_problems(drafts)):
-            lines, scanner, drafts = whole, again, found
+    if (scanner.wrapped or _problems(drafts)) and of_perf(lines):
+        lines, scanner, drafts = _unbroken(text, lines, lines is plain, scanner)
     if drafts:
         if report is not None and not 1 <= report <= len(drafts):
             raise TextImportError(f"there is no report {report}: the text holds {len(drafts)}")

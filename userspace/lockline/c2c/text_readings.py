@@ -22,6 +22,9 @@ _MOST = 0.8
 # A terminal's width, and so many lines that it broke.
 _NARROWEST = 60
 _FOLDS = 3
+# What is the rest of no line: a row of offsets, a header, a rule.  The line before it just happens to be as wide.
+_RULE = re.compile(r"\s*[-=]{20,}\s*$")
+_BEGINS = re.compile(r"\s*(?:\d{1,3}(?:\.\d+)?%\s+){2}|#|\s*[-=]{20}")
 # So many cells make a row of a table.
 _CELLS = 5
 _ENDS = ("$", "\u00b6", "\u21b5", "\u23ce")
@@ -110,16 +113,17 @@ def unfolded(lines: Sequence[Line]) -> list[Line]:
     width = max((len(text) for _, text in lines), default=0)
     full = [index for index, (_, text) in enumerate(lines) if len(text) == width]
     in_words = any(lines[index + 1].text[:1].strip() for index in full if index + 1 < len(lines))
-    if width < _NARROWEST or len(full) < _FOLDS or not in_words:
+    # All of one width are filled up with blanks: what was broken has a rest.
+    if width < _NARROWEST or not _FOLDS <= len(full) < len(lines) or not in_words:
         return list(lines)
     found: list[Line] = []
     goes_on = False
     for line in lines:
-        if goes_on:
+        if goes_on and not _BEGINS.match(line.text):
             found[-1] = Line(found[-1].number, found[-1].text + line.text)
         else:
             found.append(line)
-        goes_on = len(line.text) == width
+        goes_on = len(line.text) == width and not _RULE.match(line.text)
     return found
 
 

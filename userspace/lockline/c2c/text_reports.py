@@ -180,6 +180,8 @@ class Scanner:
         self._callchain = False
         self._cut_header = False
         self._last_filled = max((i for i, line in enumerate(lines) if line.text.strip()), default=-1)
+        # Rows and headers that go on in the next line.
+        self.wrapped = 0
         self.drafts: list[Draft] = []
         self.unread: list[tuple[int, str]] = []
 
@@ -361,6 +363,7 @@ class Scanner:
                 break
             words = layouts.header_words(" ".join(words) + " " + text[:2000])
             self._at += 1
+            self.wrapped += 1
         return words
 
     # Rows
@@ -405,6 +408,7 @@ class Scanner:
                 break
             words += following.text.split()
             self._at += 1
+            self.wrapped += 1
         try:
             row, problems = parse_table_row(self._table, words, line.number)
         except RowError as error:
@@ -533,6 +537,7 @@ class Scanner:
                     self._at += 1
                     text += " " + self._lines[self._at].text.strip()
                     parts += 1
+                    self.wrapped += 1
                     continue
                 self._at = start
                 self._cut_row(line, error)
@@ -603,6 +608,7 @@ class Scanner:
                 break
             text = more
             self._at += 1
+            self.wrapped += 1
         return row
 
 
