@@ -99,6 +99,29 @@ def test_two_members_with_a_user_each_may_be_a_mailbox_where_stores_were_not_sam
     assert judged(*same, coverage=unsampled).confidence == "medium"
 
 
+def test_a_text_that_counts_no_accesses_by_offset_is_not_asked_for_anew() -> None:
+    """Of an older perf: the whole text does not tell it either.  Two HITM, and many hits of the fill buffer."""
+    rows = [
+        Access(
+            offset,
+            Code(0x1000 + offset, "user", f"work{offset}", 0, "program", ""),
+            0,
+            Counts(records=None, loads=2, stores=400, local_hitm=2, remote_hitm=0),
+            None,
+            2,
+            "",
+        )
+        for offset in (0, 4)
+    ]
+    rest = Counts(records=None, loads=100_000, stores=0, fill_buffer=20_000, local_hitm=0, remote_hitm=0)
+    found = judged(*rows, replace(rows[0], offset=-1, cpu_count=0, counts=rest))
+    assert found.verdict == "too little evidence"
+    told = [
+        text for text in (*found.evidence, *found.doubts) if "at each offset; `lockline c2c report perf.data`" in text
+    ]
+    assert len(told) == 2
+
+
 def test_what_stands_before_a_spinlock_may_be_its_sequence_count(tmp_path: Path) -> None:
     """A seqlock_t is both, and is not parted; a text does not tell the type."""
     text = HEADER + totals(500, 1000, 3000, 100, 0)

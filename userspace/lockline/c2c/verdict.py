@@ -186,6 +186,14 @@ class _Case:
             self._stores_told = _stores_told(self)
         return self._stores_told
 
+    @property
+    def told_in_part(self) -> str:
+        """That the cost is not known by offset, and what would tell."""
+        # Rows of an older perf have no count of their accesses, in the whole text neither.
+        if self.kind == COST_LOADS and all(access.counts.records is None for access in self.rows):
+            return "the text does not tell how many loads are at each offset; `lockline c2c report perf.data` tells it"
+        return f"offsets are known of {_percent(self.located)} of the line's {self.word} alone; {WHOLE_TEXT}"
+
     def describe(self, part: Part) -> str:
         """One member in words."""
         return describe(part, self.word, not self.line.shares, part.share * min(1.0, self.located))
@@ -230,8 +238,7 @@ class _Case:
                     " saw less, as watching slows who uses it, or they missed its bursts"
                 )
         if self.parts and self.located < TOLD:
-            known = f"offsets are known of {_percent(self.located)} of the line's {self.word} alone"
-            doubts.append(f"{known}; {WHOLE_TEXT.replace('tells it', 'tells the rest')}")
+            doubts.append(self.told_in_part.replace(WHOLE_TEXT, WHOLE_TEXT.replace("tells it", "tells the rest")))
         paid = cost(self.line.counts, self.kind)
         if verdict in _ABOUT_WRITES[:2] and paid < SOME_TRANSFERS and not self.line.shares and not watch:
             doubts.append(f"it rests on {paid:,} samples of {self.word}; {LONGER}")
@@ -643,8 +650,7 @@ def _shared(case: _Case) -> Judgement | None:
     if pair := _pair_of_users(case):
         return pair
     if found.kind == "open" and case.located < HARDLY:
-        why = f"offsets are known of {_percent(case.located)} of the line's {case.word} alone; {WHOLE_TEXT}"
-        return case.judge("too little evidence", [*evidence, f"not decided: {why}"], found.parts)
+        return case.judge("too little evidence", [*evidence, f"not decided: {case.told_in_part}"], found.parts)
     if found.kind == "open":
         return case.judge("too little evidence", [*evidence, f"not decided: {found.open}"], found.parts)
     # What is there may be all that a cut has left of a line, unless several are seen to use the very bytes.
