@@ -161,32 +161,51 @@ static void a_thread_by_its_stack(void)
 	      "%s", found.list[0].name);
 }
 
-/* 3.13 tells where its structures have what: here as 3.12 has it, and where its first interpreter is. */
-static void a_version_that_tells_its_layout(void)
+/* Where 3.13 and 3.14 tell what; and what: here as 3.12 has it, and where the first interpreter is. */
+#define TOLD 15
+static const __u16 told_at[][TOLD] = {
+	{40, 72, 64, 168, 200, 184, 240, 232, 264, 360, 280, 296, 552, 544, 560},
+	{40, 72, 64, 192, 224, 208, 264, 256, 288, 408, 320, 336, 632, 624, 640},
+};
+static const __u16 told[TOLD] = {768, 72, 0, 8, 144, 56, 0, 8, 70, 8, 112, 128, 16, 32, 40};
+
+static void versions_that_tell_their_layout(void)
 {
-	static const struct {
-		__u16 at, value;
-	} told[] = {{40, 640}, {72, 72}, {64, 0},    {168, 8},   {200, 144}, {184, 56}, {240, 0}, {232, 8},
-		    {264, 70}, {360, 8}, {280, 112}, {296, 128}, {552, 16},  {544, 32}, {560, 40}};
-	struct version newest = middle;
+	for (__u32 minor = 13; minor <= 14; minor++) {
+		struct version newest = middle;
+		struct cpython_frames found;
+		__u64 runtime, frame, code;
+
+		begin();
+		newest.interpreters = 768;
+		newest.cframe = 0;
+		newest.frame = 56;
+		frame = frame_of(&newest, "work", 0);
+		runtime = runtime_of(&newest, state_of(&newest, TID, frame, 0));
+		CHECK(read_frames(runtime, minor, 0, &found) == -ENODATA, "a layout that is not there");
+		memcpy(image + (runtime - BASE), "xdebugpy", 8);
+		set(runtime + 8, 8, 0x030000f0 | minor << 16);
+		for (int i = 0; i < TOLD; i++)
+			set(runtime + told_at[minor - 13][i], 8, told[i]);
+		CHECK(!read_frames(runtime, minor, 0, &found) && !strcmp(found.list[0].name, "py::work:/srv/app.py"),
+		      "3.%u: %s", minor, found.list[0].name);
+		/* Who counts the reference is in the pointer. */
+		memcpy(&code, image + (frame + newest.code - BASE), 8);
+		set(frame + newest.code, 8, code | 1);
+		CHECK(!read_frames(runtime, minor, 0, &found) && found.list[0].code == code, "a pointer with a mark");
+		set(runtime + 8, 8, 0x030000f0 | (minor + 1) << 16);
+		CHECK(read_frames(runtime, minor, 0, &found) == -ENODATA, "another version's layout");
+	}
+}
+
+static void versions_that_are_not_known(void)
+{
 	struct cpython_frames found;
 	__u64 runtime;
 
 	begin();
-	newest.interpreters = 640;
-	newest.cframe = 0;
-	newest.frame = 56;
-	runtime = runtime_of(&newest, state_of(&newest, TID, frame_of(&newest, "work", 0), 0));
-	CHECK(read_frames(runtime, 13, 0, &found) == -ENODATA, "a layout that is not there");
-	memcpy(image + (runtime - BASE), "xdebugpy", 8);
-	set(runtime + 8, 8, 0x030d00f0);
-	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
-		set(runtime + told[i].at, 8, told[i].value);
-	CHECK(!read_frames(runtime, 13, 0, &found) && !strcmp(found.list[0].name, "py::work:/srv/app.py"), "%s",
-	      found.list[0].name);
-	set(runtime + 8, 8, 0x030e00f0);
-	CHECK(read_frames(runtime, 13, 0, &found) == -ENODATA, "another version's layout");
-	CHECK(read_frames(runtime, 14, 0, &found) == -ENODATA && read_frames(runtime, 7, 0, &found) == -ENODATA,
+	runtime = runtime_of(&middle, 0);
+	CHECK(read_frames(runtime, 15, 0, &found) == -ENODATA && read_frames(runtime, 7, 0, &found) == -ENODATA,
 	      "versions that are not known");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,7 @@ struct layout {
 	__u16 type;                      /* PyObject */
 	__u16 file, name;                /* PyCodeObject; name: with the class before it, from 3.11 on */
 	__u16 length, state, text;       /* PyASCIIObject; text: behind it */
+	__u16 states;                    /* bits of the state of a text that can be read */
 };
 
 static const struct layout layouts[] = {
@@ -103,35 +105,46 @@ static const struct layout layouts[] = {
 		.text = 40},
 };
 
-/* FRAME_OWNED_BY_CSTACK: the entry of a call from C, from 3.12 on. */
+/* From this on a frame is of C, and no function: FRAME_OWNED_BY_CSTACK of 3.12, _INTERPRETER and _CSTACK of 3.14. */
 #define OWNED_BY_C 3
-/* struct PyASCIIObject.state: how the text is stored. */
-#define STATE_COMPACT (1u << 5)
-#define STATE_ASCII   (1u << 6)
+/* struct PyASCIIObject.state: compact and ascii, how the text is stored; behind a byte in a build without the GIL. */
+#define STATE_OF_GIL (1u << 5 | 1u << 6)
+#define STATE_FREE   (1u << 11 | 1u << 12)
+/* In the lowest bits of a pointer to a code object, from 3.14 on: who counts the reference. */
+#define TAGS 3ull
 
-/* struct _Py_DebugOffsets of 3.13, at the beginning of _PyRuntime; further versions have added to its parts. */
+/*
+ * struct _Py_DebugOffsets, at the beginning of _PyRuntime: in each version what has been added to its parts has moved
+ * the others (Include/internal/pycore_runtime.h of 3.13, pycore_debug_offsets.h of 3.14).
+ */
+#define DEBUG_WORDS 88
 struct debug_offsets {
 	char cookie[8];
 	__u64 version;
-	__u64 words[72];
+	__u64 words[DEBUG_WORDS]; /* the first: whether it is a build without the GIL */
 };
-#define AT(bytes) (((bytes)-16) / 8)
+#define TOLD 15
+static const __u16 told[][TOLD] = {
+	[13] = {40, 72, 64, 168, 200, 184, 240, 232, 264, 360, 280, 296, 552, 544, 560},
+	[14] = {40, 72, 64, 192, 224, 208, 264, 256, 288, 408, 320, 336, 632, 624, 640},
+};
 
-static int read_debug_offsets(struct hotspot_memory *memory, __u64 runtime, struct layout *out)
+static int read_debug_offsets(struct hotspot_memory *memory, __u64 runtime, __u32 minor, struct layout *out)
 {
 	struct debug_offsets offsets;
-	static const __u16 at[] = {40, 72, 64, 168, 200, 184, 240, 232, 264, 360, 280, 296, 552, 544, 560};
-	__u16 found[sizeof(at) / sizeof(*at)];
+	__u16 found[TOLD];
 	int err = hotspot_read(memory, runtime, &offsets, sizeof(offsets));
 
 	if (err)
 		return err;
-	if (memcmp(offsets.cookie, "xdebugpy", sizeof(offsets.cookie)) || offsets.version >> 16 != 0x030d)
+	if (memcmp(offsets.cookie, "xdebugpy", sizeof(offsets.cookie)) || offsets.version >> 16 != (0x0300 | minor))
 		return -ENODATA;
-	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
-		if (offsets.words[AT(at[i])] > UINT16_MAX)
+	for (int i = 0; i < TOLD; i++) {
+		const __u64 offset = offsets.words[(told[minor][i] - offsetof(struct debug_offsets, words)) / 8];
+
+		if (offset > UINT16_MAX)
 			return -ENODATA;
-		found[i] = offsets.words[AT(at[i])];
+		found[i] = offset;
 	}
 	*out = (struct layout){.interpreters = found[0],
 			       .threads = found[1],
@@ -147,17 +160,19 @@ static int read_debug_offsets(struct hotspot_memory *memory, __u64 runtime, stru
 			       .name = found[11],
 			       .length = found[12],
 			       .state = found[13],
-			       .text = found[14]};
+			       .text = found[14],
+			       .states = minor > 13 && offsets.words[0] ? STATE_FREE : STATE_OF_GIL};
 	return 0;
 }
 
 static int find_layout(struct hotspot_memory *memory, __u64 runtime, __u32 minor, struct layout *out)
 {
-	if (minor == CPYTHON_NEWEST)
-		return read_debug_offsets(memory, runtime, out);
 	if (minor < CPYTHON_OLDEST || minor > CPYTHON_NEWEST)
 		return -ENODATA;
+	if (minor >= CPYTHON_TELLS)
+		return read_debug_offsets(memory, runtime, minor, out);
 	*out = layouts[minor];
+	out->states = STATE_OF_GIL;
 	return 0;
 }
 
@@ -170,7 +185,7 @@ static int read_text(struct hotspot_memory *memory, const struct layout *layout,
 	err = err ?: hotspot_word(memory, object + layout->length, &length);
 	if (err)
 		return err;
-	if ((state & (STATE_COMPACT | STATE_ASCII)) != (STATE_COMPACT | STATE_ASCII) || !length || length > UINT16_MAX)
+	if ((state & layout->states) != layout->states || !length || length > UINT16_MAX)
 		return -EINVAL;
 	if (length > size - 1) {
 		left = length - (size - 1);
@@ -300,8 +315,8 @@ int cpython_frames_read(struct hotspot_memory *memory, struct cpython_known *kno
 		if (layout.owner)
 			err = hotspot_number(memory, frame + layout.owner, 1, &owner);
 		err = err ?: hotspot_word(memory, frame + layout.code, &code);
-		if (!err && owner != OWNED_BY_C)
-			err = add_frame(memory, known, now_ns, runtime, &layout, code_type, code, out);
+		if (!err && owner < OWNED_BY_C)
+			err = add_frame(memory, known, now_ns, runtime, &layout, code_type, code & ~TAGS, out);
 		err = err ?: hotspot_word(memory, frame + layout.back, &frame);
 	}
 	return out->count ? 0 : err ?: -ENOENT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Which functions of Python a thread is in now, by what the interpreter's own structures say of its memory: CPython
- * 3.8 to 3.13.  A frame of Python is none of the C stack's: one call of the evaluation loop runs many.
+ * 3.8 to 3.14.  A frame of Python is none of the C stack's: one call of the evaluation loop runs many.
  */
 #ifndef LOCKLINE_CPYTHON_FRAMES_H
 #define LOCKLINE_CPYTHON_FRAMES_H
@@ -11,7 +11,8 @@
 #define CPYTHON_FRAMES 8
 #define CPYTHON_NAME   256
 #define CPYTHON_OLDEST 8  /* 3.8 */
-#define CPYTHON_NEWEST 13 /* 3.13, the first one that tells where its structures have what */
+#define CPYTHON_TELLS  13 /* 3.13, the first one that tells where its structures have what */
+#define CPYTHON_NEWEST 14
 
 /* A thread of a process that runs CPython. */
 struct cpython_thread {

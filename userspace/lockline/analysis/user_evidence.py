@@ -80,9 +80,11 @@ _SPINS = 10_000
 # Hashes of 128 beyond which a set of threads says nothing any more.
 _FULL_SET = 96
 
+# Where a thread parks, whatever for (Python/parking_lot.c): stripped interpreters keep the name of this one alone.
+PY_PARKED = "_PySemaphore_Wait"
 # Where threading.Lock sleeps.  A thread that waits for a Condition, Semaphore, Event or Queue does so at a lock that it
 # made for this wait, and has; whoever notifies it releases that lock, once.
-_PYTHON_LOCKS = ("PyThread_acquire_lock", "PyMutex_LockTimed")
+_PYTHON_LOCKS = ("PyThread_acquire_lock", "PyMutex_LockTimed", PY_PARKED)
 # Of a pool's threads, which wait for work alone.
 _PYTHON_IDLE = ("SimpleQueue",)
 

@@ -52,7 +52,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     "hot-rwlock": "Threads of {process} wait for {lock:short}, a read-write lock of their own program[, in {where}]",
     "hot-py-lock": "Threads of {process} wait for a lock of Python's threading (Lock, RLock)[, in {where}]",
-    "hot-py-mutex": "Threads of {process} wait for a lock of free-threaded Python (PyMutex)[, in {where}]",
+    "hot-py-mutex": "Threads of {process} wait for a lock of Python (PyMutex)[, in {where}]",
     "hot-py-process-lock": "Processes of {process} wait for a lock of Python's multiprocessing[, in {where}]",
     "hot-py-semaphore": "Threads of {process} wait for a Semaphore of Python's threading[, in {where}]",
     "inactive-wait": (
