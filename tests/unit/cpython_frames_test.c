@@ -262,8 +262,8 @@ static void a_long_path_keeps_its_end(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(a_thread_by_its_id), TEST(a_thread_by_its_stack),     TEST(a_version_that_tells_its_layout),
-		TEST(what_is_forged),     TEST(a_long_path_keeps_its_end),
+		TEST(a_thread_by_its_id),          TEST(a_thread_by_its_stack), TEST(versions_that_tell_their_layout),
+		TEST(versions_that_are_not_known), TEST(what_is_forged),        TEST(a_long_path_keeps_its_end),
 	};
 
 	return RUN_TESTS(tests);
