@@ -47,10 +47,16 @@ static __always_inline bool needs_slot(const struct futex_call *call)
 	return is_wait(call->op) || call->flags & FUTEX_SHARED || call->op == FUTEX_OP_REQUEUE2;
 }
 
+/* Apart, as the verifier would walk what follows once for each way through it. */
+static __noinline int wanted_here(__u64 pid_tgid)
+{
+	return wanted_ids(pid_tgid);
+}
+
 static __always_inline bool recorded(const struct cpu_state *waits, __u64 pid_tgid)
 {
 	return waits->begin_kinds && !(waits->flags & STATE_SHALLOW) &&
-	       (!(waits->flags & STATE_FILTERED) || wanted_ids(pid_tgid));
+	       (!(waits->flags & STATE_FILTERED) || wanted_here(pid_tgid));
 }
 
 /* How often the current task gave its CPU away. */
@@ -240,7 +246,7 @@ static __always_inline __u64 copy_registers(struct pt_regs *regs, struct futex_s
 /* regs: of the call's end, from where user space goes on. */
 static __noinline int copy_user_stack(struct pt_regs *regs, __u64 position)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = (void *)bpf_get_current_task();
 	__u32 cpu = bpf_get_smp_processor_id(), index;
 	struct futex_stack *copy;
 	__u64 sp;
@@ -253,7 +259,8 @@ static __noinline int copy_user_stack(struct pt_regs *regs, __u64 position)
 	if (!copy)
 		return 0;
 	__sync_lock_test_and_set(&copy->sequence, 0);
-	copy->program = task->group_leader->start_time + task->self_exec_id;
+	/* By helpers: where a pointer to a pointer is followed, the verifier looks through all types of the kernel. */
+	copy->program = BPF_CORE_READ(task, group_leader, start_time) + BPF_CORE_READ(task, self_exec_id);
 	sp = copy_registers(regs, copy);
 	/* What lies behind the stack's end is not there: as much as there is. */
 #pragma unroll
