@@ -396,6 +396,27 @@ def test_members_that_some_write_and_others_read_are_true_sharing() -> None:
     assert found(16)[0] == "too little evidence"
 
 
+def test_a_block_that_is_copied_in_and_out_is_true_sharing() -> None:
+    """Each word has too few stores to show who writes it; the same code writes all, and together they are enough."""
+
+    def found(beside: str, writers_pay: int) -> str:
+        rows = [
+            row
+            for offset in range(0, 64, 8)
+            for row in (
+                access((offset, "read_snapshot", 40, 0), count=30),
+                access((offset, beside if offset == 56 else "publish", writers_pay, 70), count=2),
+            )
+        ]
+        return judged(*rows).verdict
+
+    assert found("publish", 0) == "true sharing"
+    # Another function may have users of its own.
+    assert found("another", 0) == "too little evidence"
+    # Slots of threads, which pay for each other's writes as well.
+    assert found("publish", 40) == "too little evidence"
+
+
 def test_cpus_that_only_read_what_others_write_show_true_sharing() -> None:
     """Half of the CPUs count a word up, the others poll it and write beside it; both pay for the word."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import sqrt
 
 from lockline.c2c.functions import is_lock_function
-from lockline.c2c.model import Part
+from lockline.c2c.model import Access, Part, Users
 from lockline.c2c.sharing_model import (
     BESIDE,
     FEW_STORES,
@@ -84,7 +84,7 @@ def _one_member(part: Part, stores_told: bool) -> Sharing:
         and users.groups < 2
         and part.cost < SELDOM * max(part.counts.records or 0, seen)
         and _wait(part) < QUEUE
-        and not _written_for_others([part], [part], [part])
+        and not _written_for_others([part], [part])
     ):
         why = f"one thread that migrates would look the same, as so few accesses find the line elsewhere; {THREADS}"
         return Sharing("open", "likely", (part,), "", None, why)
@@ -173,7 +173,7 @@ def _writers(fought: list[Part], written: list[Part], everyone: list[Part], stor
     if stores_told:
         found = (
             _read_beside(fought, written, everyone)
-            or _written_for_others(fought, written, everyone)
+            or _written_for_others(written, everyone)
             or _written_alone(fought, written, everyone)
         )
         if found:
@@ -236,19 +236,43 @@ def _written_alone(fought: list[Part], written: list[Part], everyone: list[Part]
     return Sharing("true", "likely", tuple(everyone), reason, 1 - first.share, why)
 
 
-def _written_for_others(fought: list[Part], written: list[Part], everyone: list[Part]) -> Sharing | None:
+def _changing_and_reading(parts: Sequence[Part]) -> tuple[list[Access], list[Access]]:
+    """Their accesses that write, and the others."""
+    rows = [row for part in parts for row in part.main]
+    return [row for row in rows if row.wrote], [row for row in rows if not row.wrote]
+
+
+def _copied(parts: Sequence[Part]) -> tuple[Users, Users] | None:
+    """Who writes to all of these members, and who reads them, where the same code does so at each; None: it differs."""
+    every = [_changing_and_reading([part]) for part in parts]
+    if len(parts) < 2 or not all(writers and readers for writers, readers in every):
+        return None
+    if not all(code_known(part.main) for part in parts):
+        return None
+    for which in (0, 1):
+        if len({frozenset(row.function for row in rows[which]) for rows in every}) > 1:
+            return None
+    writers, readers = _changing_and_reading(parts)
+    return None if same_code(writers, readers) else (users_of(writers), users_of(readers))
+
+
+def _written_for_others(written: list[Part], everyone: list[Part]) -> Sharing | None:
     """Each member is written by some, and read by others: apart, they would pay as well."""
     share = 0.0
-    for part in fought:
-        writers = [row for row in part.main if row.wrote]
-        readers = [row for row in part.main if not row.wrote]
+    # A block that is copied in and out has the same writers and readers at each member: together these have samples
+    # enough to show who they are.
+    whole = _copied(everyone)
+    for part in everyone:
+        writers, readers = _changing_and_reading([part])
         if any(is_lock_function(row.code.symbol) for row in part.main):
             return None
         if part not in written or not writers or not readers:
             continue
         some, others = users_of(writers), users_of(readers)
-        if apart(some, others) or (differ(some, others) and others.count >= MANY_READERS * some.count):
-            share += part.share
+        if apart(some, others) or (differ(*(whole or (some, others))) and others.count >= MANY_READERS * some.count):
+            # Who writes may pay for what is written beside it.
+            paid = sum(row.transfers for row in part.main)
+            share += part.share * (sum(row.transfers for row in readers) / paid if paid else 1.0)
     if share < MOST:
         return None
     reason = "each of them is written by some, and read by others"
