@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Threads of Python that wait in threading and queue, by the functions that they are in."""
 
+from dataclasses import replace
+
 import pytest
 
 from lockline.analysis.user_evidence import PY_BARRIER, PY_QUEUE, PY_SEMAPHORE, Calls, Seen
 from lockline.analysis.user_locks import recognise
 from lockline.recording.rows import Frame
-from user_words import WINDOW, parked, word
+from user_words import WINDOW, word
+from user_words import parked as parked_words
 
 LIBRARY = "/usr/lib/python3.11"
 WAITS = ("PyThread_acquire_lock_timed", f"py::Condition.wait:{LIBRARY}/threading.py")
@@ -37,10 +40,23 @@ def test_semaphores_and_queues(
     assert [(one.make, one.lock, one.unclear) for one in known if one.make in told] == found
 
 
+def parked(functions: tuple[str, ...], wakers: tuple[int, ...], wait_ns: int = WINDOW * 6 // 10) -> list[Seen]:
+    """Three threads, each at a lock of its own."""
+    return [replace(one, total=one.total._replace(waiters=1)) for one in parked_words(functions, wakers, wait_ns)]
+
+
+def test_few_waits_of_which_one_has_names() -> None:
+    """It tells of the others in its circle."""
+    named, *others = parked(SEMAPHORE, (2, 3, 4))
+    unnamed = [replace(one, waits=tuple(replace(call, functions=WAITS[:1]) for call in one.waits)) for one in others]
+    (found,) = (one for one in recognise([named, *unnamed], (), WINDOW) if one.make == PY_SEMAPHORE)
+    assert set(found.words) == {2, 3, 4}
+
+
 def waits_at_barrier(task: int, slept: int) -> Seen:
     frames = tuple(Frame(1, name, 0, "[python]") for name in BARRIER)
     waits = (Calls(task, BARRIER, (), slept // 10, slept * 10_000, frames),)
-    return word(task, 4096 * task, slept=slept, waits=waits, wakers_of=(Calls(task % 4 + 1, (), (), 5, 0),))
+    return word(task, 4096 * task, slept=slept, waiters=1, waits=waits, wakers_of=(Calls(task % 4 + 1, (), (), 5, 0),))
 
 
 def test_who_comes_last_at_a_barrier() -> None:

@@ -135,6 +135,14 @@ def test_threads_that_wake_each_other_one_at_a_time_contend(changed: dict[str, i
     assert [(one.make, one.lock, one.sure) for one in found] == ([(BEHAVIOUR, True, "medium")] if contended else [])
 
 
+@pytest.mark.parametrize(("over_ns", "contended"), [(20 * MS, True), (60 * MS, False)])
+def test_waits_that_end_as_a_short_recording_ends(over_ns: int, contended: bool) -> None:
+    """They count as a whole: of four threads more than three seem asleep."""
+    window = WINDOW // 5
+    found = recognise([word(2, 4096, **(PEERS | {"wait_ns": 3 * window + over_ns}))], (2,), window)
+    assert [one.lock for one in found] == [True] * contended
+
+
 @pytest.mark.parametrize(("outside", "make"), [(34, None), (10, BEHAVIOUR)])
 def test_who_never_waits_and_wakes_often_has_jobs(outside: int, make: str | None) -> None:
     """The workers of a queue of Python pass jobs on; at a lock, whoever wakes has mostly waited before."""

@@ -573,14 +573,16 @@ def test_watching_pays_no_recording() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "where", "words"),
     [
-        ("queue_lock", "Threads of server (100) wait for queue_lock, which may be a lock"),
-        ("", "Threads of server (100) wait at one place in its [heap], which may be a lock"),
+        ("queue_lock", "", "Threads of server (100) wait for queue_lock, which may be a lock"),
+        ("", "", "Threads of server (100) wait at one place in its [heap], which may be a lock"),
+        ("", "take", "Threads of server (100) wait at one place in its [heap], in take(), which may be a lock"),
     ],
 )
-def test_a_futex_that_may_be_a_lock_is_called_so_once(name: str, words: str) -> None:
-    unclear = (UserLockSeen(name, "[heap]", 100, "server", 0x7F00, 2 * 10**9, 1000, 2.0, why="it may be"),)
+def test_a_futex_that_may_be_a_lock_is_called_so_once(name: str, where: str, words: str) -> None:
+    one = UserLockSeen(name, "[heap]", 100, "server", 0x7F00, 2 * 10**9, 1000, 2.0, why="it may be", where=where)
+    unclear = (one,)
     known = known_of(observation("totals"), observation("futex", user_waiters=0.0, unclear=unclear))
     (found,) = (one for one in hypotheses(known) if one.cause == "unclear-wait")
     assert why_words.fact_words(found.claim) == words

@@ -6,7 +6,7 @@ Each of them parks at a word of its own (java.util.concurrent.locks.LockSupport)
 
 from collections.abc import Iterable
 
-from lockline.analysis.own_words import barriers, pools
+from lockline.analysis.own_words import barrier_of, circles_in, pool_of, take_turns
 from lockline.analysis.user_evidence import JAVA_BARRIER, JAVA_QUEUE, Processes, Recognised
 
 _BARRIERS = ("java.util.concurrent.CyclicBarrier.", "java.util.concurrent.Phaser.")
@@ -32,5 +32,8 @@ _WORKERS = (*_OWN_LOCK, "ThreadPoolExecutor.getTask")
 def java_waits(processes: Processes, window_ns: int) -> Iterable[Recognised]:
     """Barriers of java.util.concurrent, and its queues from which threads take what they put there."""
     for words in processes.values():
-        yield from barriers(words.values(), JAVA_BARRIER, _BARRIERS, _OWN_LOCK, window_ns)
-        yield from pools(words.values(), JAVA_QUEUE, _TAKES, _WORKERS, window_ns)
+        for circle in circles_in(words.values(), _BARRIERS, _OWN_LOCK):
+            yield barrier_of(circle, JAVA_BARRIER, window_ns)
+        for circle in circles_in(words.values(), _TAKES, _WORKERS):
+            if take_turns(circle, window_ns):
+                yield pool_of(circle, JAVA_QUEUE, window_ns)

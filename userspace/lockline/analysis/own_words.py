@@ -67,28 +67,26 @@ def _sites(words: Sequence[Seen]) -> tuple[Site, ...]:
     return tuple(found)
 
 
-def _by_waiting(words: Iterable[Seen]) -> list[Seen]:
+def by_waiting(words: Iterable[Seen]) -> list[Seen]:
+    """The one first that most is waited at: it names the whole."""
     return sorted(words, key=lambda one: (-one.total.wait_ns, one.futex.id))
-
-
-def barriers(
-    words: Iterable[Seen], make: str, names: Sequence[str], unless: Sequence[str], window_ns: int
-) -> Iterable[Recognised]:
-    """Barriers, by the functions that threads wait in, and not for something else below these."""
-    for circle in circles_in(words, names, unless):
-        yield Recognised(
-            tuple(one.futex.id for one in circle),
-            make,
-            lock=False,
-            sure="high",
-            why=f"threads wait at a barrier until the last one comes: {waiting(circle, window_ns):.1f} on average",
-            sites=_sites(circle),
-        )
 
 
 def circles_in(words: Iterable[Seen], names: Sequence[str], unless: Sequence[str]) -> Iterable[list[Seen]]:
     """The words of threads that wait in such functions, those together that wake each other."""
-    return map(_by_waiting, circles(_waiting_in(words, names, unless)))
+    return map(by_waiting, circles(_waiting_in(words, names, unless)))
+
+
+def barrier_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
+    """A barrier, with who comes last."""
+    return Recognised(
+        tuple(one.futex.id for one in circle),
+        make,
+        lock=False,
+        sure="high",
+        why=f"threads wait at a barrier until the last one comes: {waiting(circle, window_ns):.1f} on average",
+        sites=_sites(circle),
+    )
 
 
 def take_turns(circle: Sequence[Seen], window_ns: int) -> bool:
@@ -96,16 +94,10 @@ def take_turns(circle: Sequence[Seen], window_ns: int) -> bool:
     return several_wait(circle, window_ns) and wake_each_other(circle) and not nobody_holds(circle, window_ns)
 
 
-def pools(
-    words: Iterable[Seen], make: str, names: Sequence[str], unless: Sequence[str], window_ns: int
-) -> Iterable[Recognised]:
-    """Queues from which threads take what they put there: nobody can tell a pool from workers that pass jobs on."""
-    for circle in circles_in(words, names, unless):
-        if not take_turns(circle, window_ns):
-            continue
-        why = (
-            "threads take from a queue what they themselves put there: a pool with too few objects (connections,"
-            f" buffers), or workers that pass jobs to each other; {waiting(circle, window_ns):.1f} wait on average"
-        )
-        ids = tuple(one.futex.id for one in circle)
-        yield Recognised(ids, make, lock=False, sure="medium", why=why, unclear=True)
+def pool_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
+    """A queue from which threads take what they put there: nobody can tell a pool from workers that pass jobs on."""
+    why = (
+        "threads take from a queue what they themselves put there: a pool with too few objects (connections,"
+        f" buffers), or workers that pass jobs to each other; {waiting(circle, window_ns):.1f} wait on average"
+    )
+    return Recognised(tuple(one.futex.id for one in circle), make, lock=False, sure="medium", why=why, unclear=True)

@@ -71,6 +71,8 @@ _ALL = 0.9
 _BARRIER_THREADS = 3
 # Of the window, in which all who use a word may seem asleep there, although it is a lock.
 _MOMENT = 0.05
+# What a thread's last wait may have too much, as a recording ends.
+_EDGE_NS = 10_000_000
 # Of all wakes of a word: a thread that makes fewer does not take the lock.
 _NOW_AND_THEN = 0.05
 # Sampled wakes of each word, from which on it is no chance that two circles have no thread in common.
@@ -207,6 +209,8 @@ _CALLED_ON_HEAP = {
     FOLLY_MUTEX: "a mutex of folly",
     OPENMP_LOCK: "an OpenMP lock",
     RWLOCK: "a pthread rwlock",
+    PY_LOCK: "a Lock of Python's threading",
+    PY_PROCESS_LOCK: "a Lock of Python's multiprocessing",
 }
 
 
@@ -418,7 +422,10 @@ def nobody_holds(words: Sequence[Seen], window_ns: int) -> bool:
     While threads wait for a lock, one of the others has it.  Time from the wake-up to the CPU is no sleep: whoever
     was woken may have been given the lock.
     """
-    return asleep(words, window_ns) > _users(words) - 1 + _MOMENT
+    users = _users(words)
+    # Waits that end while a recording ends count as a whole: of a short one, that is much.
+    edges = users * _EDGE_NS / window_ns if window_ns else 0.0
+    return asleep(words, window_ns) > users - 1 + min(_MOMENT + edges, HALF)
 
 
 def lived(slept_ns: Iterable[int], window_ns: int) -> int:

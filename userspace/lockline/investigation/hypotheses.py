@@ -16,6 +16,7 @@ from lockline.analysis.findings import (
     Confidence,
     Fact,
     Finding,
+    Function,
     Lock,
     Measure,
     Process,
@@ -289,7 +290,12 @@ def _unclear(number: int, futex: UserLockSeen) -> Hypothesis:
     claim = (
         fact("why-unclear-wait", process=process, lock=lock)
         if futex.name
-        else fact("why-unclear-place", process=process, place=Text(futex.mapping or "memory"))
+        else fact(
+            "why-unclear-place",
+            process=process,
+            place=Text(futex.mapping or "memory"),
+            where=Function(futex.where) if futex.where else None,
+        )
     )
     return Hypothesis(
         cause="unclear-wait",

@@ -117,6 +117,15 @@ def _pool(number: int, lock: UserLockSeen, holders: Holders) -> Hypothesis:
     )
 
 
+def _with_place(one: Hypothesis, number: int, lock: UserLockSeen) -> Hypothesis:
+    """With the program's function that threads wait in, where that is known."""
+    if not lock.where or one.state != "likely":
+        return one
+    return replace(
+        one, evidence=(*one.evidence, Evidence(fact("why-waited-in", function=Function(lock.where)), True, number))
+    )
+
+
 def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis]:
     """Why a program's lock is waited for so long."""
     subject = UserLock(lock.name, lock.mapping)
@@ -175,9 +184,10 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
     # Where one thread alone can have it, who sleeps has it; what several share lets others go on for another reason.
     counts = lock.counts and not holders.exact
     if counts and holders.together >= POOL and holders.places >= _PLACES:
-        return [*found, _pool(number, lock, holders)]
+        return [*found, _with_place(_pool(number, lock, holders), number, lock)]
     if not found:
-        found.append(holder_sleeps(subject, asleep, lock.waiters, holders.sleeps_in, told_fact, not counts))
+        sleeps = holder_sleeps(subject, asleep, lock.waiters, holders.sleeps_in, told_fact, not counts)
+        found.append(_with_place(sleeps, number, lock))
         found.append(_unless_by_us(_wants_cpu(number, subject, lock.waiters, holders), step))
     return found
 

@@ -98,6 +98,7 @@ class UserLockSeen:
     rwlock: a pthread_rwlock_t, of two words.  users: threads that were seen to wait for it, own it or wake others.
     processes: those of users, where several share it; owned_by: the one that was seen to own it most, 0: not known.
     counts: nothing says that one thread has it at a time: a semaphore, a condition variable, or of unknown make.
+    where: the program's function that most wait in, '' not known.
     """
 
     name: str
@@ -115,6 +116,7 @@ class UserLockSeen:
     processes: tuple[int, ...] = ()
     owned_by: int = 0
     counts: bool = False
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)

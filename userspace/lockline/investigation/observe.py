@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockline.analysis.answer import is_spinning, make_answer, user_waiting
+from lockline.analysis.critical_sections import waited_in
 from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
 from lockline.analysis.futex_waits import LOCK, PARKED, UNCLEAR, FutexWaits
@@ -211,6 +212,7 @@ def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
         users=tuple(sorted({task.tid for task in futex.tasks if task.tid > 0})),
         processes=tuple(sorted({task.tgid for task in futex.tasks if task.tgid > 0})) if futex.futex.shared else (),
         owned_by=owners.most_common(1)[0][0] if owners else 0,
+        where=waited_in(futex),
         counts=futex.semaphore or (not owners and futex.make in (BEHAVIOUR, CONDITION_VARIABLE)),
     )
 

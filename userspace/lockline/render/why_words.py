@@ -45,7 +45,7 @@ SENTENCES: Mapping[str, str] = {
     "why-tracer": "a tracer makes tasks wait",
     "why-clock": "all CPUs wait for one clock device",
     "why-unclear-wait": "Threads of {process} wait for {lock}, which may be a lock",
-    "why-unclear-place": "Threads of {process} wait at one place in its {place}, which may be a lock",
+    "why-unclear-place": "Threads of {process} wait at one place in its {place}[, in {where}], which may be a lock",
     "why-hidden-waits": "Threads of {process} wait unseen: `{command}` shows what for",
     "why-unseen-goroutines": "Goroutines of {process} wait for mutexes, which the kernel does not see",
     "why-holder-sleeps": "The holder of {lock} sleeps with it held[, in {function}]",
@@ -116,6 +116,7 @@ SENTENCES: Mapping[str, str] = {
     "why-few-waits": (
         "{threads:.2f} threads wait on average for locks of programs, most of them for this one; {waits} ended"
     ),
+    "why-waited-in": "threads wait for it in {function}",
     "why-unclear": "{threads:.2f} threads wait for it on average; {why}",
     "why-virtual-threads": "it runs virtual threads, which wait without the kernel",
     "why-virtual-monitors": "virtual threads wait for Java monitors without the kernel (JFR: jdk.JavaMonitorEnter)",
