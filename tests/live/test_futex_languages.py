@@ -13,7 +13,7 @@ import pytest
 from lockline.analysis.futex_waits import CONDITION, LOCK
 from lockline.analysis.report import Report
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import ATOMICS, GIL, PY_CONDITION, RUBY_GVL, RUBY_MUTEX
+from lockline.analysis.user_evidence import ATOMICS, GIL, PY_CONDITION, PY_SEMAPHORE, RUBY_GVL, RUBY_MUTEX
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from support import Collector, wait_for
@@ -94,14 +94,17 @@ def test_what_threads_wait_for(live: Path, recording: Path, case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "idle"),
-    [(Case("threads.py", "idle", 200), True), (Case("kinds.py", "semaphore", 2000), False)],
+    ("case", "make", "nature"),
+    [
+        (Case("threads.py", "idle", 200), PY_CONDITION, CONDITION),
+        (Case("kinds.py", "semaphore", 2000), PY_SEMAPHORE, LOCK),
+    ],
     ids=["queue", "semaphore"],
 )
-def test_who_waits_for_notice_in_python(live: Path, recording: Path, case: Case, idle: bool) -> None:
-    """Workers at a queue.Queue are idle; threads at a Semaphore may not be, which py-spy tells."""
+def test_who_waits_for_notice_in_python(live: Path, recording: Path, case: Case, make: str, nature: str) -> None:
+    """Workers at a queue.Queue are idle; threads that starve at a Semaphore are not."""
     report = recorded(live, recording, case)
     assert report.futexes is not None
-    assert [one.kind for one in report.futexes.hidden] == ([] if idle else ["python condition"])
-    natures = {one.nature for one in report.futexes.futexes if one.make == PY_CONDITION}
-    assert natures == ({CONDITION} if idle else set())
+    assert report.futexes.hidden == ()
+    made = {(one.make, one.nature) for one in report.futexes.futexes if one.make in (PY_CONDITION, PY_SEMAPHORE)}
+    assert made == {(make, nature)}
