@@ -112,6 +112,22 @@ int proc_thread_status(__u32 tgid, __u32 tid, const char *key, char *out, size_t
 	return value_of_key(path, key, out, size);
 }
 
+__u32 proc_last_number(const char *text)
+{
+	const char *last = text + strlen(text);
+
+	while (last > text && last[-1] >= '0' && last[-1] <= '9')
+		last--;
+	return strtoul(last, NULL, 10);
+}
+
+__u32 proc_own_id(__u32 tgid, __u32 tid)
+{
+	char ids[512];
+
+	return proc_thread_status(tgid, tid, "NSpid", ids, sizeof(ids)) ? 0 : proc_last_number(ids);
+}
+
 int proc_comm(__u32 id, char *out, size_t size)
 {
 	return proc_line(id, "comm", out, size);

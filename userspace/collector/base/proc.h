@@ -44,6 +44,10 @@ ssize_t proc_read(__u32 id, const char *name, char *out, size_t size);
 int proc_line(__u32 id, const char *name, char *out, size_t size);
 /* A line "key: value" of /proc/ID/status, or of that of a thread of the process. */
 int proc_status(__u32 id, const char *key, char *out, size_t size);
+/* The last of a line of numbers: of "NSpid" the task's id in its own namespace. */
+__u32 proc_last_number(const char *text);
+/* A thread's id in its own namespace; 0: it is gone. */
+__u32 proc_own_id(__u32 tgid, __u32 tid);
 /* Of a line of /proc/PID/syscall: where the stack is, and where the thread goes on; false: it has none. */
 bool proc_call_place(const char *line, __u64 *sp, __u64 *pc);
 int proc_thread_status(__u32 tgid, __u32 tid, const char *key, char *out, size_t size);

@@ -50,17 +50,6 @@ static bool same_namespace(__u32 tgid)
 	return answers[place].same;
 }
 
-/* The thread's id in its own namespace: the last of the line NSpid. */
-static __u32 own_id(__u32 tgid, __u32 tid)
-{
-	char ids[512], *last;
-
-	if (proc_thread_status(tgid, tid, "NSpid", ids, sizeof(ids)))
-		return 0;
-	last = strrchr(ids, ' ');
-	return strtoul(last ?: ids, NULL, 10);
-}
-
 static __u32 own_thread(__u32 tgid, __u32 tid)
 {
 	__u32 found = 0, thread;
@@ -75,7 +64,7 @@ static __u32 own_thread(__u32 tgid, __u32 tid)
 	}
 	dir = proc_open_directory(tgid, "task");
 	for (int i = 0; dir && !found && i < THREADS_LOOKED_AT && (thread = proc_next(dir)); i++)
-		if (own_id(tgid, thread) == tid)
+		if (proc_own_id(tgid, thread) == tid)
 			found = thread;
 	if (dir)
 		closedir(dir);

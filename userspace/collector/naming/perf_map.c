@@ -37,16 +37,6 @@ static bool in_our_mounts(__u32 tgid)
 	return same_inode("/", path);
 }
 
-/* The last of a line of numbers: its own of "NSpid". */
-static __u32 last_number(const char *text)
-{
-	const char *last = text + strlen(text);
-
-	while (last > text && last[-1] >= '0' && last[-1] <= '9')
-		last--;
-	return strtoul(last, NULL, 10);
-}
-
 int perf_map_find(struct perf_map *map, __u32 tgid, __u64 start_ticks)
 {
 	struct timespec now, booted;
@@ -56,14 +46,14 @@ int perf_map_find(struct perf_map *map, __u32 tgid, __u64 start_ticks)
 	*map = (struct perf_map){.tgid = tgid};
 	if (proc_status(tgid, "NSpid", ids, sizeof(ids)) || proc_status(tgid, "Uid", users, sizeof(users)))
 		return -ESRCH;
-	if (sscanf(users, "%*u %u", &effective) != 1 || !last_number(ids))
+	if (sscanf(users, "%*u %u", &effective) != 1 || !proc_last_number(ids))
 		return -EINVAL;
 	clock_gettime(CLOCK_REALTIME, &now);
 	clock_gettime(CLOCK_BOOTTIME, &booted);
 	map->owner = effective;
 	map->start = now.tv_sec - booted.tv_sec + (__s64)(start_ticks / sysconf(_SC_CLK_TCK)) - SLACK_SECONDS;
 	map->in_our_mounts = in_our_mounts(tgid);
-	snprintf(map->path, sizeof(map->path), "/tmp/perf-%u.map", last_number(ids));
+	snprintf(map->path, sizeof(map->path), "/tmp/perf-%u.map", proc_last_number(ids));
 	return 0;
 }
 

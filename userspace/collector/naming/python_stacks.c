@@ -40,18 +40,6 @@ static bool sleeps_there(const struct python_asked *asked)
 	return !first_line(path, line, sizeof(line)) && proc_call_place(line, &sp, &pc) && sp == asked->sp;
 }
 
-/* Its id in its own namespace: the last of the line NSpid. */
-static __u32 native_id(__u32 tgid, __u32 tid)
-{
-	char ids[128];
-	const char *last;
-
-	if (proc_thread_status(tgid, tid, "NSpid", ids, sizeof(ids)))
-		return tid;
-	last = strrchr(ids, '\t');
-	return strtoul(last ? last : ids, NULL, 10);
-}
-
 static void look(const struct python_asked *asked, struct python_thread *thread)
 {
 	struct cpython_thread of = {.minor = asked->minor, .sp = asked->sp};
@@ -60,7 +48,7 @@ static void look(const struct python_asked *asked, struct python_thread *thread)
 	if (!sleeps_there(asked))
 		return;
 	of.tid = thread->tgid == asked->tgid && thread->tid == asked->tid ? thread->native
-									  : native_id(asked->tgid, asked->tid);
+									  : proc_own_id(asked->tgid, asked->tid);
 	if (naming_client_python(asked->client, asked->object, asked->tgid, asked->interpreter, &of, &found) ||
 	    !sleeps_there(asked))
 		return;
