@@ -14,6 +14,7 @@ from lockline.analysis.futex_waits import BARRIER, LOCK, FutexWaits
 from lockline.analysis.report import Report
 from lockline.analysis.selection import Selection
 from lockline.analysis.user_evidence import GIL, PY_BARRIER, PY_LOCK, PY_SEMAPHORE
+from lockline.recording import user_rows
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from support import Collector
@@ -55,15 +56,18 @@ def heaviest(report: Report, make: str) -> FutexWaits:
 def test_functions_that_wait_for_a_lock(live: Path, recording: Path) -> None:
     report, truth = record(live, recording, "locks")
     lock = heaviest(report, PY_LOCK)
+    with open_recording(recording) as opened:
+        samples = [one for one in opened.table(user_rows.FutexSample) if one.role == "waiter"]
+        samples = [one for one in samples if one.futex in (lock.futex.id, *lock.words)]
+        frames = opened.stacks(sorted({one.stack for one in samples}))
     found: Counter[str] = Counter()
-    for stack in lock.stacks:
-        if stack.role == "waiter":
-            # enter() is called by them, and is no place of its own.
-            names = [frame.symbol for frame in stack.frames if frame.symbol.startswith("py::")]
-            for function in truth:
-                found[function] += stack.wait_ns * any(name.startswith(f"py::{function}:") for name in names)
+    for sample in samples:
+        # enter() is called by them, and is no place of its own.
+        names = [frame.symbol for frame in frames.get(sample.stack, ())]
+        for function in truth:
+            found[function] += sample.wait_ns * any(name.startswith(f"py::{function}:") for name in names)
     every, named = sum(truth.values()), sum(found.values())
-    assert named >= NAMED * sum(stack.wait_ns for stack in lock.stacks if stack.role == "waiter")
+    assert named >= NAMED * sum(sample.wait_ns for sample in samples)
     for function, ns in truth.items():
         assert abs(found[function] / named - ns / every) <= NEAR, (found, truth)
     assert lock.nature == LOCK

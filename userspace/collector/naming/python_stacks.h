@@ -26,6 +26,7 @@ struct python_stacks {
 		__u64 codes[CPYTHON_FRAMES];
 	} threads[PYTHON_THREADS];
 	__u64 next_ns; /* nothing is read before */
+	__u64 looks;
 };
 
 /* A process that runs CPython, and one of its threads whose stack was copied while it slept. */

@@ -31,6 +31,8 @@
 #define LOOK_FOR_NS    500000000ull
 /* A look's CPU time is this part of the time to the next one, at most. */
 #define LOOK_COST 100
+/* The same of functions of Python. */
+#define PYTHON_COST 64
 
 struct code {
 	__u64 start, end, offset, inode;
@@ -474,7 +476,15 @@ static int add_python(struct user_unwind *users, struct process *process, const 
 	asked.sp = unwind_stack_pointer(&state);
 	if (!count)
 		frames[count++] = stack->pc;
-	return asked.object ? python_stacks_add(&users->python, &asked, frames, count) : count;
+	if (asked.object) {
+		const __u64 looks = users->python.looks,
+			    begin = now_ns() < users->python.next_ns ? 0 : user_unwind_cpu_ns(users);
+
+		count = python_stacks_add(&users->python, &asked, frames, count);
+		if (users->python.looks != looks)
+			users->python.next_ns = now_ns() + PYTHON_COST * (user_unwind_cpu_ns(users) - begin);
+	}
+	return count;
 }
 
 /* As of the C stack alone; process: whose it is, NULL if that is not known. */
