@@ -15,7 +15,12 @@ from matrix import CPU, NATIVE, chosen, kernel_of
 from executed import Cost, Program, Symbols, cost_of, functions_of, read_phases
 
 SPINNING, NEW_LOCKS, WRITERS = range(1, 4)
-LOADS = {SPINNING: "lock_load futex 4", NEW_LOCKS: "lock_load new-locks 4", WRITERS: "lock_load directory 4"}
+THREADS = 4
+LOADS = {
+    SPINNING: f"lock_load futex {THREADS}",
+    NEW_LOCKS: f"lock_load new-locks {THREADS}",
+    WRITERS: f"lock_load directory {THREADS}",
+}
 WRITER = "rwsem_write_enter"
 # Counts are exact, so that few runs have a mean; an emulator on a busy host makes some 80 waits in a load's 5 s.
 ENOUGH = 30
@@ -102,6 +107,7 @@ def test_a_writer_that_spins_for_an_rwsem_has_no_locked_operation(guest: Guest) 
     """Two programs around the slow path alone: the common way, as of other sleeping waits."""
     found = cost(guest, WRITERS)
     enter, leave = program(found, "rwsem_write_enter"), program(found, "rwsem_write_leave")
-    assert enter.locked + leave.locked < 0.2
+    # A thread that is new claims a slot, and may lose it once: of some 30 waits that is a part.
+    assert (enter.locked + leave.locked) * enter.runs < 0.2 * enter.runs + 2 * THREADS
     long_way = [one for one in found.programs if one.name in {"begin_sleeping", "end_sleeping"}]
     assert sum(one.runs for one in long_way) < enter.runs
