@@ -13,20 +13,31 @@
 #define MOST_THREADS      1024
 #define MOST_STEPS        64 /* of frames, those of C among them */
 #define KEPT_NS           10000000000ull
-/* A thread's stack has its struct pthread at its end: so far behind the stack pointer at most. */
-#define MOST_STACK (64ull << 20)
+/* How far a call may be behind the begin of its code. */
+#define MOST_CODE (64u << 10)
+/* Of objects in memory. */
+#define ALIGNMENT 16
+/* Where struct pthread has the thread's id for the kernel: glibc's, musl's. */
+#ifdef __aarch64__
+#define GLIBC_TID 208
+#define MUSL_TID  32
+#else
+#define GLIBC_TID 720
+#define MUSL_TID  48
+#endif
 
 /* Where structures have what, in bytes (Include/internal/pycore_runtime.h, _interp.h, _frame.h of each version). */
 struct layout {
 	__u16 interpreters;              /* _PyRuntimeState: the first one */
 	__u16 threads, next_interpreter; /* PyInterpreterState: the first thread */
 	__u16 next_thread, thread;       /* PyThreadState; thread: pthread_self() */
-	__u16 native;                    /* its id for the kernel; 0: it has none */
+	__u16 native;                    /* its id for the kernel; 0: struct pthread has it */
 	__u16 cframe;                    /* what has the frame; 0: itself */
 	__u16 frame;                     /* of the Python function */
 	__u16 code, back, owner;         /* of a frame; owner 0: there are no frames of C */
 	__u16 type;                      /* PyObject */
 	__u16 file, name;                /* PyCodeObject; name: with the class before it, from 3.11 on */
+	__u16 instructions;              /* likewise: at its end; 0: elsewhere */
 	__u16 length, state, text;       /* PyASCIIObject; text: behind it */
 	__u16 states;                    /* bits of the state of a text that can be read */
 };
@@ -84,6 +95,7 @@ static const struct layout layouts[] = {
 		.type = 8,
 		.file = 112,
 		.name = 128,
+		.instructions = 184,
 		.length = 16,
 		.state = 32,
 		.text = 48},
@@ -100,6 +112,7 @@ static const struct layout layouts[] = {
 		.type = 8,
 		.file = 112,
 		.name = 128,
+		.instructions = 192,
 		.length = 16,
 		.state = 32,
 		.text = 40},
@@ -123,10 +136,10 @@ struct debug_offsets {
 	__u64 version;
 	__u64 words[DEBUG_WORDS]; /* the first: whether it is a build without the GIL */
 };
-#define TOLD 15
+#define TOLD 16
 static const __u16 told[][TOLD] = {
-	[13] = {40, 72, 64, 168, 200, 184, 240, 232, 264, 360, 280, 296, 552, 544, 560},
-	[14] = {40, 72, 64, 192, 224, 208, 264, 256, 288, 408, 320, 336, 632, 624, 640},
+	[13] = {40, 72, 64, 168, 200, 184, 240, 232, 264, 360, 280, 296, 344, 552, 544, 560},
+	[14] = {40, 72, 64, 192, 224, 208, 264, 256, 288, 408, 320, 336, 384, 632, 624, 640},
 };
 
 static int read_debug_offsets(struct hotspot_memory *memory, __u64 runtime, __u32 minor, struct layout *out)
@@ -158,9 +171,10 @@ static int read_debug_offsets(struct hotspot_memory *memory, __u64 runtime, __u3
 			       .type = found[9],
 			       .file = found[10],
 			       .name = found[11],
-			       .length = found[12],
-			       .state = found[13],
-			       .text = found[14],
+			       .instructions = found[12],
+			       .length = found[13],
+			       .state = found[14],
+			       .text = found[15],
 			       .states = minor > 13 && offsets.words[0] ? STATE_FREE : STATE_OF_GIL};
 	return 0;
 }
@@ -200,10 +214,11 @@ static int read_text(struct hotspot_memory *memory, const struct layout *layout,
 }
 
 /* As CPython names it in a map of perf: py::Class.function:/the/file.py (Python/perf_trampoline.c). */
-static int read_code(struct hotspot_memory *memory, const struct layout *layout, __u64 code_type, __u64 code, char *out)
+static int read_code(struct hotspot_memory *memory, const struct layout *layout, __u64 code_type, __u64 code,
+		     struct cpython_frame *out)
 {
 	char name[CPYTHON_NAME / 2], file[CPYTHON_NAME / 2 - sizeof("py:::")];
-	__u64 type, of_name, of_file;
+	__u64 type, of_name, of_file, units = 0;
 	int err = hotspot_word(memory, code + layout->type, &type);
 
 	if (!err && type != code_type)
@@ -212,100 +227,120 @@ static int read_code(struct hotspot_memory *memory, const struct layout *layout,
 	err = err ?: hotspot_word(memory, code + layout->file, &of_file);
 	err = err ?: read_text(memory, layout, of_name, name, sizeof(name));
 	err = err ?: read_text(memory, layout, of_file, file, sizeof(file));
+	/* PyVarObject.ob_size is behind the type: units of two bytes. */
+	if (!err && layout->instructions)
+		err = hotspot_word(memory, code + layout->type + 8, &units);
+	if (!err && units > UINT32_MAX)
+		err = -EINVAL;
+	out->size = layout->instructions ? layout->instructions + 2 * units : 1;
 	if (!err)
-		snprintf(out, CPYTHON_NAME, "py::%s:%s", name, file);
+		snprintf(out->name, sizeof(out->name), "py::%s:%s", name, file);
 	return err;
 }
 
-static int add_frame(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns, __u64 runtime,
-		     const struct layout *layout, __u64 code_type, __u64 code, struct cpython_frames *out)
+static int add_frame(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns,
+		     const struct cpython_interpreter *interpreter, const struct layout *layout, __u64 code,
+		     struct cpython_frames *out)
 {
 	typeof(known->codes[0]) *place = &known->codes[(code >> 4 ^ code >> 12) % CPYTHON_KNOWN_CODES];
 	int err;
 
-	if (place->frame.code != code || place->runtime != runtime || now_ns - place->ns >= KEPT_NS) {
+	if (!code)
+		return -EFAULT;
+	if (place->frame.code != code || place->number != interpreter->number || now_ns - place->ns >= KEPT_NS) {
 		place->frame.code = 0;
-		err = read_code(memory, layout, code_type, code, place->frame.name);
+		err = read_code(memory, layout, interpreter->code_type, code, &place->frame);
 		if (err)
 			return err;
 		place->frame.code = code;
-		place->runtime = runtime;
+		place->number = interpreter->number;
 		place->ns = now_ns;
 	}
 	out->list[out->count++] = place->frame;
 	return 0;
 }
 
-/* Before 3.11 the thread whose struct pthread is nearest behind the stack pointer; else the last one, which is main. */
-static bool is_nearer(__u64 candidate, __u64 found, __u64 sp)
+/* Whether a PyThreadState is that thread's. */
+static bool is_state_of(struct hotspot_memory *memory, const struct layout *layout, __u64 state, __u32 tid)
 {
-	return candidate > sp && candidate - sp < MOST_STACK && (!found || candidate < found);
+	__u64 id, glibc, musl;
+
+	if (layout->native)
+		return !hotspot_word(memory, state + layout->native, &id) && id == tid;
+	return !hotspot_word(memory, state + layout->thread, &id) &&
+	       ((!hotspot_number(memory, id + GLIBC_TID, 4, &glibc) && glibc == tid) ||
+		(!hotspot_number(memory, id + MUSL_TID, 4, &musl) && musl == tid));
 }
 
-static int find_state(struct hotspot_memory *memory, const struct layout *layout, __u64 runtime,
-		      const struct cpython_thread *thread, __u64 *out)
+static int find_state(struct hotspot_memory *memory, const struct layout *layout, __u64 runtime, __u32 tid, __u64 *out)
 {
-	__u64 interpreter, nearest = 0, last = 0;
+	__u64 interpreter;
 	int left = MOST_THREADS, err = hotspot_word(memory, runtime + layout->interpreters, &interpreter);
 
-	*out = 0;
 	for (int i = 0; !err && interpreter && i < MOST_INTERPRETERS; i++) {
-		__u64 state;
-
-		err = hotspot_word(memory, interpreter + layout->threads, &state);
-		while (!err && state && left--) {
-			__u64 id;
-
-			err = hotspot_word(memory, state + (layout->native ?: layout->thread), &id);
-			if (err)
-				break;
-			if (layout->native && id == thread->tid) {
-				*out = state;
+		err = hotspot_word(memory, interpreter + layout->threads, out);
+		while (!err && *out && left--) {
+			if (is_state_of(memory, layout, *out, tid))
 				return 0;
-			}
-			if (!layout->native && is_nearer(id, nearest, thread->sp)) {
-				nearest = id;
-				*out = state;
-			}
-			last = state;
-			err = hotspot_word(memory, state + layout->next_thread, &state);
+			err = hotspot_word(memory, *out + layout->next_thread, out);
 		}
-		if (!err)
-			err = hotspot_word(memory, interpreter + layout->next_interpreter, &interpreter);
+		err = err ?: hotspot_word(memory, interpreter + layout->next_interpreter, &interpreter);
 	}
-	if (!err && !*out && !layout->native)
-		*out = last;
-	return err ?: *out ? 0 : -ENOENT;
+	return err ?: -ENOENT;
 }
 
 /* The same of a thread that an earlier look has found. */
 static int known_state(struct hotspot_memory *memory, struct cpython_known *known, const struct layout *layout,
-		       __u64 runtime, const struct cpython_thread *thread, __u64 *out)
+		       const struct cpython_interpreter *interpreter, __u32 tid, __u64 *out)
 {
-	typeof(known->threads[0]) *place = &known->threads[thread->tid % CPYTHON_KNOWN_THREADS];
-	__u64 id;
+	typeof(known->threads[0]) *place = &known->threads[tid % CPYTHON_KNOWN_THREADS];
 	int err;
 
-	if (layout->native && place->runtime == runtime && place->tid == thread->tid &&
-	    !hotspot_word(memory, place->state + layout->native, &id) && id == thread->tid) {
+	if (place->number == interpreter->number && place->tid == tid &&
+	    is_state_of(memory, layout, place->state, tid)) {
 		*out = place->state;
 		return 0;
 	}
-	err = find_state(memory, layout, runtime, thread, out);
+	err = find_state(memory, layout, interpreter->runtime, tid, out);
 	if (!err)
-		*place = (typeof(*place)){.runtime = runtime, .state = *out, .tid = thread->tid};
+		*place = (typeof(*place)){.number = interpreter->number, .state = *out, .tid = tid};
 	return err;
 }
 
-int cpython_frames_read(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns, __u64 runtime,
-			__u64 code_type, const struct cpython_thread *thread, struct cpython_frames *out)
+/* The code that a word points into, or, before 3.11, at. */
+static int find_code(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns,
+		     const struct cpython_interpreter *interpreter, const struct layout *layout, __u64 word,
+		     struct cpython_frames *out)
+{
+	const __u64 most = layout->instructions ? MOST_CODE : 1;
+	__u64 code = word & ~(__u64)(ALIGNMENT - 1), type;
+	int err = 0;
+
+	for (; !err && code && word - code < most; code -= ALIGNMENT) {
+		err = hotspot_word(memory, code + layout->type, &type);
+		if (err || type != interpreter->code_type)
+			continue;
+		err = add_frame(memory, known, now_ns, interpreter, layout, code, out);
+		if (!err && word - code < out->list[0].size)
+			return 0;
+		break;
+	}
+	out->count = 0;
+	return err ?: -ENOENT;
+}
+
+int cpython_frames_read(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns,
+			const struct cpython_interpreter *interpreter, const struct cpython_thread *thread,
+			struct cpython_frames *out)
 {
 	struct layout layout;
 	__u64 state, frame;
-	int err = find_layout(memory, runtime, thread->minor, &layout);
+	int err = find_layout(memory, interpreter->runtime, thread->minor, &layout);
 
 	out->count = 0;
-	err = err ?: known_state(memory, known, &layout, runtime, thread, &state);
+	if (!err && thread->word)
+		return find_code(memory, known, now_ns, interpreter, &layout, thread->word, out);
+	err = err ?: known_state(memory, known, &layout, interpreter, thread->tid, &state);
 	if (!err && layout.cframe)
 		err = hotspot_word(memory, state + layout.cframe, &state);
 	err = err ?: hotspot_word(memory, state + layout.frame, &frame);
@@ -316,7 +351,7 @@ int cpython_frames_read(struct hotspot_memory *memory, struct cpython_known *kno
 			err = hotspot_number(memory, frame + layout.owner, 1, &owner);
 		err = err ?: hotspot_word(memory, frame + layout.code, &code);
 		if (!err && owner < OWNED_BY_C)
-			err = add_frame(memory, known, now_ns, runtime, &layout, code_type, code & ~TAGS, out);
+			err = add_frame(memory, known, now_ns, interpreter, &layout, code & ~TAGS, out);
 		err = err ?: hotspot_word(memory, frame + layout.back, &frame);
 	}
 	return out->count ? 0 : err ?: -ENOENT;

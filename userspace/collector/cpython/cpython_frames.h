@@ -17,12 +17,13 @@
 /* A thread of a process that runs CPython. */
 struct cpython_thread {
 	__u32 minor; /* of the version */
-	__u32 tid;   /* as that process sees it; from 3.11 on it is found by this, before it by its stack */
-	__u64 sp;    /* its stack pointer */
+	__u32 tid;   /* as that process sees it */
+	__u64 word;  /* not 0: not the thread's functions, but the one whose code this points into */
 };
 
 struct cpython_frame {
 	__u64 code; /* the address of its code object */
+	__u64 size; /* of it, with its instructions from 3.11 on; before, these are elsewhere, and it is 1 */
 	char name[CPYTHON_NAME];
 };
 
@@ -37,20 +38,28 @@ struct cpython_frames {
 #define CPYTHON_KNOWN_CODES   256
 struct cpython_known {
 	struct {
-		__u64 runtime, state; /* the thread's, of that interpreter */
+		__u64 number, state; /* the thread's, of that interpreter */
 		__u32 tid;
 	} threads[CPYTHON_KNOWN_THREADS];
 	struct {
-		__u64 runtime, ns;
+		__u64 number, ns;
 		struct cpython_frame frame;
 	} codes[CPYTHON_KNOWN_CODES];
 };
 
+/* Where a process has what. */
+struct cpython_interpreter {
+	__u64 number;    /* never another process's: children of a fork have their parent's addresses */
+	__u64 runtime;   /* the address of _PyRuntime */
+	__u64 code_type; /* of PyCode_Type */
+};
+
 /*
- * runtime: the address of _PyRuntime; code_type: of PyCode_Type.  -ENODATA: a version whose structures are not known;
- * -ENOENT: it has no such thread, or it runs no Python.
+ * -ENODATA: a version whose structures are not known; -ENOENT: it has no such thread or code, or the thread runs no
+ * Python.
  */
-int cpython_frames_read(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns, __u64 runtime,
-			__u64 code_type, const struct cpython_thread *thread, struct cpython_frames *out);
+int cpython_frames_read(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns,
+			const struct cpython_interpreter *interpreter, const struct cpython_thread *thread,
+			struct cpython_frames *out);
 
 #endif /* LOCKLINE_CPYTHON_FRAMES_H */

@@ -7,10 +7,8 @@
 
 #define INTERPRETERS 8
 
-/* Where a process has what; all 0: free. */
-static struct interpreter {
-	__u64 number, runtime, code_type;
-} interpreters[INTERPRETERS];
+/* All 0: free. */
+static struct cpython_interpreter interpreters[INTERPRETERS];
 
 static struct hotspot_memory memory;
 static struct cpython_known known;
@@ -24,9 +22,9 @@ static int find_symbol(__u32 object, const struct naming_jvm *asked, const char 
 	return err;
 }
 
-static int find_interpreter(__u32 object, const struct naming_jvm *asked, const struct interpreter **out)
+static int find_interpreter(__u32 object, const struct naming_jvm *asked, const struct cpython_interpreter **out)
 {
-	struct interpreter *place = &interpreters[asked->number % INTERPRETERS];
+	struct cpython_interpreter *place = &interpreters[asked->number % INTERPRETERS];
 	int err = 0;
 
 	if (!asked->number)
@@ -45,7 +43,7 @@ static int find_interpreter(__u32 object, const struct naming_jvm *asked, const 
 int naming_cpython_frames(__u32 interpreter, const struct naming_memory *asked, const struct cpython_thread *thread,
 			  struct cpython_frames *frames)
 {
-	const struct interpreter *found;
+	const struct cpython_interpreter *found;
 	int err = find_interpreter(interpreter, asked->jvm, &found);
 
 	if (err)
@@ -54,5 +52,5 @@ int naming_cpython_frames(__u32 interpreter, const struct naming_memory *asked, 
 	memory.fetch_words = asked->fetch_words;
 	memory.context = asked->context;
 	hotspot_memory_begin(&memory);
-	return cpython_frames_read(&memory, &known, now_ns(), found->runtime, found->code_type, thread, frames);
+	return cpython_frames_read(&memory, &known, now_ns(), found, thread, frames);
 }

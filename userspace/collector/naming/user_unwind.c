@@ -127,6 +127,23 @@ static void meet_jvm(struct user_unwind *users, struct process *process, const s
 	process->jvm_refused_ns = 0;
 }
 
+static const struct code *code_at(const struct process *process, __u64 pc)
+{
+	int low = 0, high = process->count;
+
+	while (low < high) {
+		int middle = (low + high) / 2;
+
+		if (pc < process->code[middle].start)
+			high = middle;
+		else if (pc >= process->code[middle].end)
+			low = middle + 1;
+		else
+			return &process->code[middle];
+	}
+	return NULL;
+}
+
 /* The library has what the program does, where there is one. */
 static void meet_python(struct user_unwind *users, struct process *process, const struct proc_map_line *map)
 {
@@ -137,6 +154,9 @@ static void meet_python(struct user_unwind *users, struct process *process, cons
 	    (process->python.number && process->python_library && !library))
 		return;
 	if (process->python.number && process->python.start == map->start && process->python.file_offset == map->offset)
+		return;
+	/* Its code may be in several parts: the first one of them. */
+	if (process->python.number && library == process->python_library && code_at(process, process->python.start))
 		return;
 	process->python = (struct naming_jvm){++users->numbers, map->start, map->offset};
 	process->python_minor = minor;
@@ -240,23 +260,6 @@ static struct process *find_process(struct user_unwind *users, __u32 tgid)
 	}
 	found->used = ++users->uses;
 	return found;
-}
-
-static const struct code *code_at(const struct process *process, __u64 pc)
-{
-	int low = 0, high = process->count;
-
-	while (low < high) {
-		int middle = (low + high) / 2;
-
-		if (pc < process->code[middle].start)
-			high = middle;
-		else if (pc >= process->code[middle].end)
-			low = middle + 1;
-		else
-			return &process->code[middle];
-	}
-	return NULL;
 }
 
 static const struct code *find_code(struct user_unwind *users, struct process *process, __u64 pc)
@@ -458,6 +461,8 @@ static int add_python(struct user_unwind *users, struct process *process, const 
 				     .minor = process->python_minor,
 				     .tgid = stack->tgid,
 				     .tid = stack->tid,
+				     .stack = stack->bytes,
+				     .size = stack->size < NAMING_STACK_BYTES ? stack->size : NAMING_STACK_BYTES,
 				     .interpreter = &process->python};
 	const struct code *code = code_at(process, process->python.start);
 	struct unwind_state state;
@@ -477,9 +482,12 @@ static int add_python(struct user_unwind *users, struct process *process, const 
 	if (!count)
 		frames[count++] = stack->pc;
 	if (asked.object) {
-		const __u64 looks = users->python.looks,
-			    begin = now_ns() < users->python.next_ns ? 0 : user_unwind_cpu_ns(users);
+		const __u64 looks = users->python.looks;
+		__u64 begin = 0;
 
+		asked.may_read = now_ns() >= users->python.next_ns;
+		if (asked.may_read)
+			begin = user_unwind_cpu_ns(users);
 		count = python_stacks_add(&users->python, &asked, frames, count);
 		if (users->python.looks != looks)
 			users->python.next_ns = now_ns() + PYTHON_COST * (user_unwind_cpu_ns(users) - begin);
