@@ -195,6 +195,14 @@ def test_calls_that_wake_nobody(quiet: Report, empty: int, rule: str) -> None:
         assert told(findings[0]).evidence == ("60,000 calls a second wake nobody, 100.0% of all",)
 
 
+def test_an_interpreters_calls_that_wake_nobody_are_its_own(quiet: Report) -> None:
+    """As sem_post() for each lock of Python that is released."""
+    frames = (Frame(1, "sem_post", 0, LIBC), Frame(2, "PyThread_release_lock", 0, "/usr/bin/python3.11"))
+    total = {"wakes": 60_000, "wakes_empty": 60_000}
+    futex = of_program(3, NONE, 0, total=total, stacks=(FutexStack("waker", 9, 9, 0, frames),))
+    assert find_all(replace(quiet, futexes=Futexes((futex,), ()))) == ()
+
+
 @pytest.mark.parametrize(
     ("make", "stack"), [(RUST_MUTEX, ()), ("", ("__lll_lock_wait_private", "fprintf", "log_line"))]
 )
@@ -476,8 +484,8 @@ def test_the_answer_says_what_would_show_them(quiet: Report) -> None:
 
     assert "`jcmd 7 Thread.dump_to_file FILE` shows it" in words(HiddenWaits("virtual threads", "java", 7))
     assert "jdk.JavaMonitorEnter" in words(HiddenWaits("virtual monitors", "java", 7))
-    told = words(HiddenWaits("python condition", "python3", 7, 4.9))
-    assert "4.9 threads of python3 (7) wait for others in threading" in told
+    told = words(HiddenWaits("python condition", "python3", 7, 4.9, "app.py:borrow"))
+    assert "4.9 threads of python3 (7) wait for others in threading, mostly in app.py:borrow(): for a" in told
     assert "`py-spy dump --pid 7`" in told
     for kind, shows in (("Haskell threads", "+RTS -l"), ("Erlang processes", "etop"), ("tokio tasks", "tokio-console")):
         assert f"`{shows}" in words(HiddenWaits(cast(Any, kind), "server", 7))

@@ -203,7 +203,8 @@ def _hidden_words(report: Report, style: Style) -> str:
 
 def _hidden_sentence(first: HiddenWaits, style: Style) -> str:
     program = f"{clean(first.comm, style)} ({first.tgid})"
-    place = f" in {clean(first.function, style)}()" if first.function else ""
+    mostly = ", mostly" if first.kind == "python condition" else ""
+    place = f"{mostly} in {clean(first.function, style)}()" if first.function else ""
     return " " + _HIDDEN[first.kind].format(
         program=program, command=first.command, threads=_threads(first.threads), place=place
     )

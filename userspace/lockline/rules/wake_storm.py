@@ -17,6 +17,8 @@ from lockline.analysis.findings import (
 )
 from lockline.analysis.futex_waits import CONDITION, LOCK, SEMAPHORE, UNCLEAR, FutexWaits
 from lockline.analysis.model import Report
+from lockline.analysis.run_times import is_interpreter
+from lockline.base.c_library import is_c_library
 from lockline.rules.common import empty_wakes, is_made_by_others
 from lockline.rules.herd import HERD, condition_of, woken_at_once
 
@@ -85,10 +87,18 @@ def _of_many(report: Report, futex: FutexWaits) -> Finding | None:
     )
 
 
+def _in_interpreter(futex: FutexWaits) -> bool:
+    """Whether an interpreter makes the calls that wake: no program of its language can change these."""
+    wakes = [stack for stack in futex.stacks if stack.role == "waker"]
+    callers = [(next((one for one in stack.frames if not is_c_library(one.module)), None), stack) for stack in wakes]
+    inside = sum(stack.samples for frame, stack in callers if frame is not None and is_interpreter(frame.module))
+    return inside > sum(stack.samples for stack in wakes) / 2
+
+
 def _of_nobody(report: Report, futex: FutexWaits) -> Finding | None:
     """Calls that wake nobody.  For a lock that a library or a run time makes, the lock's own finding has them."""
     found = empty_wakes(report, futex)
-    if found is None or (futex.nature == LOCK and is_made_by_others(futex)):
+    if found is None or (futex.nature == LOCK and is_made_by_others(futex)) or _in_interpreter(futex):
         return None
     return _finding(
         futex,
