@@ -24,8 +24,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1] / "userspace"), str(HERE.parent)]
 
 from jvms import JAVA_COMPILERS, jvms  # noqa: E402 - found by the line above
-from lockline.analysis.futex import read_futexes  # noqa: E402
-from lockline.analysis.futex_waits import LOCK  # noqa: E402
+from lockline.analysis.user_space.futex import read_futexes  # noqa: E402
+from lockline.analysis.user_space.futex_waits import LOCK  # noqa: E402
 from lockline.recording import user_rows  # noqa: E402
 from lockline.recording.reader import open_recording  # noqa: E402
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.futex import read_futexes
-from lockline.analysis.futex_waits import CONDITION, LOCK, NONE, POLL, SEMAPHORE, FutexWaits
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import RWLOCK
+from lockline.analysis.user_space.futex import read_futexes
+from lockline.analysis.user_space.futex_waits import CONDITION, LOCK, NONE, POLL, SEMAPHORE, FutexWaits
+from lockline.analysis.user_space.user_evidence import RWLOCK
 from lockline.cli.why_counters import descendants_of
 from lockline.recording.reader import open_recording
 from lockline.rules import find_all

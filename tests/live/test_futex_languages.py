@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.futex_waits import CONDITION, LOCK
 from lockline.analysis.report import Report
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import ATOMICS, GIL, PY_CONDITION, PY_SEMAPHORE, RUBY_GVL, RUBY_MUTEX
+from lockline.analysis.user_space.futex_waits import CONDITION, LOCK
+from lockline.analysis.user_space.user_evidence import ATOMICS, GIL, PY_CONDITION, PY_SEMAPHORE, RUBY_GVL, RUBY_MUTEX
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from support import Collector, wait_for

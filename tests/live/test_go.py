@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.futex_waits import CONDITION, LOCK, UNCLEAR, FutexWaits
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import GO_CHANNEL, GO_COND, GO_GROUP, GO_MUTEX, GO_RWMUTEX
+from lockline.analysis.user_space.futex_waits import CONDITION, LOCK, UNCLEAR, FutexWaits
+from lockline.analysis.user_space.user_evidence import GO_CHANNEL, GO_COND, GO_GROUP, GO_MUTEX, GO_RWMUTEX
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from programs import go_environment

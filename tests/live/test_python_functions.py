@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.critical_sections import waited_in, waits_by_function
-from lockline.analysis.futex_waits import BARRIER, LOCK, FutexWaits
 from lockline.analysis.report import Report
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import GIL, PY_BARRIER, PY_LOCK, PY_SEMAPHORE
+from lockline.analysis.user_space.critical_sections import waited_in, waits_by_function
+from lockline.analysis.user_space.futex_waits import BARRIER, LOCK, FutexWaits
+from lockline.analysis.user_space.user_evidence import GIL, PY_BARRIER, PY_LOCK, PY_SEMAPHORE
 from lockline.recording import user_rows
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report

@@ -16,10 +16,20 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.futex import read_futexes
-from lockline.analysis.futex_waits import CONDITION, LOCK, NATURES, NONE, PARKED, POLL, SEMAPHORE, UNCLEAR, Futexes
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
+from lockline.analysis.user_space.futex import read_futexes
+from lockline.analysis.user_space.futex_waits import (
+    CONDITION,
+    LOCK,
+    NATURES,
+    NONE,
+    PARKED,
+    POLL,
+    SEMAPHORE,
+    UNCLEAR,
+    Futexes,
+)
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from servers import NoServerError, Server, memcached, postgresql, threads_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jvms import jvms
-from lockline.analysis.futex_waits import CONDITION, LOCK, UNCLEAR
+from lockline.analysis.user_space.futex_waits import CONDITION, LOCK, UNCLEAR
 from programs import go_environment
 from test_go import GO
 from truths import Found, Truth, found_in, record, table

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import web_servers
-from lockline.analysis.futex_waits import LOCK, PARKED, FutexWaits
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import GIL, GO_MUTEX, MONITOR, ROW_LOCK
+from lockline.analysis.user_space.futex_waits import LOCK, PARKED, FutexWaits
+from lockline.analysis.user_space.user_evidence import GIL, GO_MUTEX, MONITOR, ROW_LOCK
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from servers import NoServerError, Server, mariadb, program

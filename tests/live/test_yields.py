@@ -4,8 +4,8 @@
 import subprocess
 from pathlib import Path
 
-from lockline.analysis.futex_waits import SPIN
 from lockline.analysis.selection import Selection
+from lockline.analysis.user_space.futex_waits import SPIN
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from support import Collector, wait_for

@@ -12,8 +12,8 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockline.analysis.futex import of_all_waits, read_futexes
-from lockline.analysis.futex_waits import FutexWaits
+from lockline.analysis.user_space.futex import of_all_waits, read_futexes
+from lockline.analysis.user_space.futex_waits import FutexWaits
 from lockline.recording import rows, user_rows
 from lockline.recording.reader import open_recording
 from support import Collector

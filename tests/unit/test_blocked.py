@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockline.analysis.blocked import BlockedThread, kept_idle, who_waits_for_whom
-from lockline.analysis.futex_waits import Futexes
+from lockline.analysis.user_space.futex_waits import Futexes
 from lockline.recording.user_rows import Futex
 from lockline.rules import blocked
 from told import Told, told

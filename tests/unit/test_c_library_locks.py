@@ -3,7 +3,8 @@
 
 import pytest
 
-from lockline.analysis.c_library_locks import (
+from lockline.analysis.model import Figures
+from lockline.analysis.user_space.c_library_locks import (
     ENVIRONMENT,
     LOADER,
     MALLOC,
@@ -17,8 +18,7 @@ from lockline.analysis.c_library_locks import (
     kind_of,
     plain_name,
 )
-from lockline.analysis.futex_waits import LOCK, FutexStack, FutexWaits
-from lockline.analysis.model import Figures
+from lockline.analysis.user_space.futex_waits import LOCK, FutexStack, FutexWaits
 from lockline.base.c_library import is_c_library, is_cxx_library
 from lockline.recording.rows import Frame
 from lockline.recording.user_rows import Futex, FutexTotal

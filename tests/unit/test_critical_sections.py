@@ -3,8 +3,8 @@
 
 import pytest
 
-from lockline.analysis.critical_sections import released_in, waited_in
-from lockline.analysis.futex_waits import LOCK, FutexStack
+from lockline.analysis.user_space.critical_sections import released_in, waited_in
+from lockline.analysis.user_space.futex_waits import LOCK, FutexStack
 from lockline.recording.rows import Frame
 from test_user_rules import MS, of_program
 

@@ -3,8 +3,8 @@
 
 import pytest
 
-from lockline.analysis.hidden_waits import HiddenWaits, hidden_waits
-from lockline.analysis.user_evidence import Seen
+from lockline.analysis.user_space.hidden_waits import HiddenWaits, hidden_waits
+from lockline.analysis.user_space.user_evidence import Seen
 from test_user_locks import WINDOW, from_functions, word
 
 SLEPT = 20 * WINDOW // 1_000_000_000 or 20

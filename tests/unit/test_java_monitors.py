@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from lockline.analysis import java_monitors
-from lockline.analysis.futex_waits import LOCK, Futexes, FutexStack, FutexWaits
-from lockline.analysis.java_locks import object_class
-from lockline.analysis.java_monitors import Monitor, class_of, monitors_of
 from lockline.analysis.model import Figures
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import JAVA_LOCK, JAVA_QUEUE, MONITOR, lock_called
+from lockline.analysis.user_space import java_monitors
+from lockline.analysis.user_space.futex_waits import LOCK, Futexes, FutexStack, FutexWaits
+from lockline.analysis.user_space.java_locks import object_class
+from lockline.analysis.user_space.java_monitors import Monitor, class_of, monitors_of
+from lockline.analysis.user_space.user_evidence import JAVA_LOCK, JAVA_QUEUE, MONITOR, lock_called
 from lockline.base.text import Style
 from lockline.recording.reader import open_recording
 from lockline.recording.rows import Frame

@@ -3,8 +3,8 @@
 
 import pytest
 
-from lockline.analysis.user_evidence import JAVA_BARRIER, JAVA_QUEUE, Calls, Recognised, Seen
-from lockline.analysis.user_locks import recognise
+from lockline.analysis.user_space.user_evidence import JAVA_BARRIER, JAVA_QUEUE, Calls, Recognised, Seen
+from lockline.analysis.user_space.user_locks import recognise
 from lockline.recording.rows import Frame
 from user_words import WINDOW, parked, word
 

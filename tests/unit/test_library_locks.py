@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from lockline.analysis.futex_waits import FutexStack
-from lockline.analysis.library_locks import LibraryLock, library_lock
+from lockline.analysis.user_space.futex_waits import FutexStack
+from lockline.analysis.user_space.library_locks import LibraryLock, library_lock
 from lockline.recording.rows import Frame
 from test_c_library_locks import GLIBC, PROGRAM, futex, stack
 

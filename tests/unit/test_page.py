@@ -17,9 +17,9 @@ import pytest
 
 from example_recording import make_example
 from hostile_recording import FORBIDDEN, NAMES, make_hostile
-from lockline.analysis.futex_waits import Futexes
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
+from lockline.analysis.user_space.futex_waits import Futexes
 from lockline.base.numbers import count, duration
 from lockline.base.text import Style, clean
 from lockline.cli import main as cli

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from lockline.analysis.user_evidence import PY_BARRIER, PY_QUEUE, PY_SEMAPHORE, Calls, Seen
-from lockline.analysis.user_locks import recognise
+from lockline.analysis.user_space.user_evidence import PY_BARRIER, PY_QUEUE, PY_SEMAPHORE, Calls, Seen
+from lockline.analysis.user_space.user_locks import recognise
 from lockline.recording.rows import Frame
 from user_words import WINDOW, word
 from user_words import parked as parked_words

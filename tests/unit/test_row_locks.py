@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from lockline.analysis.user_evidence import ROW_LOCK, Calls
-from lockline.analysis.user_locks import recognise
+from lockline.analysis.user_space.user_evidence import ROW_LOCK, Calls
+from lockline.analysis.user_space.user_locks import recognise
 from user_words import WINDOW, parked
 
 UPDATE = ("__futex_wait", "pthread_cond_timedwait@@GLIBC_2.3.2", "handler::ha_index_read_map", "mysql_update")

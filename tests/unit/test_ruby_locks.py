@@ -3,8 +3,8 @@
 
 import pytest
 
-from lockline.analysis.user_evidence import Calls, Seen
-from lockline.analysis.user_locks import recognise
+from lockline.analysis.user_space.user_evidence import Calls, Seen
+from lockline.analysis.user_space.user_locks import recognise
 from lockline.recording import rows
 from user_words import LIBC, WINDOW, word
 

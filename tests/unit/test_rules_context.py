@@ -9,7 +9,9 @@ import pytest
 
 from lockline.analysis.clocksource import ClockReads
 from lockline.analysis.episode_model import Doing, Episode, EpisodeHolder, Loop, Party, Relief
-from lockline.analysis.futex_waits import (
+from lockline.analysis.model import Figures, Report
+from lockline.analysis.ptrace import InactiveWaits
+from lockline.analysis.user_space.futex_waits import (
     CONDITION,
     LOCK,
     PARKED,
@@ -20,8 +22,6 @@ from lockline.analysis.futex_waits import (
     FutexTask,
     FutexWaits,
 )
-from lockline.analysis.model import Figures, Report
-from lockline.analysis.ptrace import InactiveWaits
 from lockline.recording.rows import Frame, InactiveWait
 from lockline.recording.user_rows import Futex, FutexTotal
 from lockline.rules import find_all

@@ -9,9 +9,18 @@ from typing import Any
 
 import pytest
 
-from lockline.analysis.futex_waits import CONDITION, LOCK, NONE, POLL, SEMAPHORE, UNCLEAR, is_semaphore, nature
-from lockline.analysis.parked import Word, parked
 from lockline.analysis.selection import Selection
+from lockline.analysis.user_space.futex_waits import (
+    CONDITION,
+    LOCK,
+    NONE,
+    POLL,
+    SEMAPHORE,
+    UNCLEAR,
+    is_semaphore,
+    nature,
+)
+from lockline.analysis.user_space.parked import Word, parked
 from lockline.base import histogram
 from lockline.base.errors import RecordingError
 from lockline.base.text import WIDTH, Style

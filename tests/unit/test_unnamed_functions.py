@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lockline.analysis.c_library_locks import MALLOC, TIME_ZONE, kind_of
+from lockline.analysis.user_space.c_library_locks import MALLOC, TIME_ZONE, kind_of
 from lockline.base.collector import ask_names
 
 pytestmark = pytest.mark.usefixtures("build")

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from lockline.analysis.findings import Process, UserLock
-from lockline.analysis.futex_waits import LOCK, FutexWaits
 from lockline.analysis.model import Figures
-from lockline.analysis.run_times import switch_on, without_names
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.futex_waits import LOCK, FutexWaits
+from lockline.analysis.user_space.go_locks import unseen_goroutines
+from lockline.analysis.user_space.run_times import switch_on, without_names
+from lockline.analysis.user_space.user_evidence import (
     ANY_BARRIER,
     ATOMICS,
     BARRIER,
@@ -44,7 +45,7 @@ from lockline.analysis.user_evidence import (
     Seen,
     Site,
 )
-from lockline.analysis.user_locks import recognise, unseen_goroutines
+from lockline.analysis.user_space.user_locks import recognise
 from lockline.recording import rows
 from lockline.render.findings import fact_words
 from lockline.rules.user_lock import _claim

@@ -8,8 +8,11 @@ from typing import Any, cast
 import pytest
 
 from lockline.analysis.answer import make_answer
-from lockline.analysis.futex import with_blame
-from lockline.analysis.futex_waits import (
+from lockline.analysis.model import Figures, Report
+from lockline.analysis.selection import Selection
+from lockline.analysis.sleepers import Asleep, Sleepers
+from lockline.analysis.user_space.futex import with_blame
+from lockline.analysis.user_space.futex_waits import (
     BARRIER,
     CONDITION,
     LOCK,
@@ -22,12 +25,9 @@ from lockline.analysis.futex_waits import (
     FutexWaits,
     HolderLook,
 )
-from lockline.analysis.hidden_waits import HiddenWaits
-from lockline.analysis.java_monitors import Monitor
-from lockline.analysis.model import Figures, Report
-from lockline.analysis.selection import Selection
-from lockline.analysis.sleepers import Asleep, Sleepers
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.hidden_waits import HiddenWaits
+from lockline.analysis.user_space.java_monitors import Monitor
+from lockline.analysis.user_space.user_evidence import (
     ABSL_MUTEX,
     CONDITION_VARIABLE,
     GIL,

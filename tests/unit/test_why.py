@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lockline.analysis.findings import Task, UserLock, fact
-from lockline.analysis.hidden_waits import HiddenWaits
-from lockline.analysis.user_evidence import Goroutines
+from lockline.analysis.user_space.hidden_waits import HiddenWaits
+from lockline.analysis.user_space.user_evidence import Goroutines
 from lockline.base.errors import LocklineError
 from lockline.cli import why as command
 from lockline.cli import why_steps

@@ -12,7 +12,7 @@ import pytest
 
 import lockline.investigation
 from lockline.analysis.findings import Process, UserLock, fact
-from lockline.analysis.user_evidence import Goroutines
+from lockline.analysis.user_space.user_evidence import Goroutines
 from lockline.analysis.waitgraph import Flow, Node
 from lockline.analysis.whatif import Bound
 from lockline.base.errors import LocklineError

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lockline.analysis.futex import of_all_waits
-from lockline.analysis.user_evidence import JAVA_LOCK, MONITOR, PY_CONDITION, Calls, Seen
-from lockline.analysis.user_locks import recognise
+from lockline.analysis.user_space.futex import of_all_waits
+from lockline.analysis.user_space.user_evidence import JAVA_LOCK, MONITOR, PY_CONDITION, Calls, Seen
+from lockline.analysis.user_space.user_locks import recognise
 from lockline.recording import user_rows
 from user_words import MS, WINDOW, parked, word
 

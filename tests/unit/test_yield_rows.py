@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lockline.analysis.futex_waits import SPIN, nature
-from lockline.analysis.hidden_waits import HiddenWaits, hidden_waits
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.futex_waits import SPIN, nature
+from lockline.analysis.user_space.hidden_waits import HiddenWaits, hidden_waits
+from lockline.analysis.user_space.user_evidence import (
     BEHAVIOUR,
     OPENMP_BARRIER,
     OPENMP_LOCK,
@@ -19,7 +19,7 @@ from lockline.analysis.user_evidence import (
     Calls,
     Seen,
 )
-from lockline.analysis.user_locks import recognise
+from lockline.analysis.user_space.user_locks import recognise
 from lockline.base.c_library import is_atomics_word
 from lockline.recording import rows
 from user_words import LIBC, MS, WINDOW, word

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from lockline.analysis.user_evidence import Calls, Seen
+from lockline.analysis.user_space.user_evidence import Calls, Seen
 from lockline.recording import rows, user_rows
 
 LIBC = "/lib/libc.so.6"

@@ -9,8 +9,8 @@ from boots import Section
 from guest import Guest
 from matrix import STATISTICS_ON, boot, chosen, kernel_of
 
-from lockline.analysis.futex import read_futexes
-from lockline.analysis.futex_waits import CONDITION, LOCK, NONE, POLL, FutexWaits
+from lockline.analysis.user_space.futex import read_futexes
+from lockline.analysis.user_space.futex_waits import CONDITION, LOCK, NONE, POLL, FutexWaits
 from lockline.recording.reader import open_recording
 
 KERNELS = ("bookworm", "bookworm-rt", "trixie", "sid", "bookworm-arm64", "trixie-arm64")

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from lockline.analysis.findings import Finding, Lock
-from lockline.analysis.futex_waits import LOCK, PARKED, UNCLEAR
 from lockline.analysis.model import Figures, LockWaits, OutlierWait, Report
-from lockline.analysis.user_evidence import GIL, RUBY_GVL
+from lockline.analysis.user_space.futex_waits import LOCK, PARKED, UNCLEAR
+from lockline.analysis.user_space.user_evidence import GIL, RUBY_GVL
 from lockline.base.values import dataclass
 
 # Kinds whose waiter burns its CPU; those of all others sleep.

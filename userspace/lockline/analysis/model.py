@@ -14,11 +14,11 @@ from lockline.recording import rows
 
 if TYPE_CHECKING:
     from lockline.analysis.clocksource import ClockReads
-    from lockline.analysis.futex_waits import Futexes
     from lockline.analysis.perturbation import SelfCheck
     from lockline.analysis.ptrace import Attaches, InactiveWaits, TracedWaits
     from lockline.analysis.series import Slice
     from lockline.analysis.sleepers import Sleepers
+    from lockline.analysis.user_space.futex_waits import Futexes
     from lockline.c2c.live import LiveReport
     from lockline.watch.pairs import Pair
 

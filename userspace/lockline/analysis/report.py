@@ -7,7 +7,6 @@ from dataclasses import replace
 from lockline.analysis.clocksource import read_clock_reads
 from lockline.analysis.containers import by_cgroup, container_name, read_containers, select_waiters
 from lockline.analysis.episodes import read_episodes
-from lockline.analysis.futex import read_futexes
 from lockline.analysis.holders import with_holders
 from lockline.analysis.model import Host, LockWaits, OpenWait, OutlierWait, OwnCost, ProgramCost, Report, Window
 from lockline.analysis.perturbation import read_self_check, seen_whole
@@ -16,6 +15,7 @@ from lockline.analysis.samples import UNKNOWN_WAITER, sampled, tasks, with_stack
 from lockline.analysis.selection import Selection, lock_matches, select_kinds
 from lockline.analysis.sleepers import read_sleepers
 from lockline.analysis.trust import COARSE_STEP_NS, make_trust
+from lockline.analysis.user_space.futex import read_futexes
 from lockline.analysis.waits import UNKNOWN_LOCK, Limits, Waits, read_instances, read_waits, selected_locks
 from lockline.base.errors import LocklineError
 from lockline.recording import rows

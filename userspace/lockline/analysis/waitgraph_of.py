@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from lockline.analysis.answer import is_spinning
 from lockline.analysis.behind import Places
 from lockline.analysis.episode_model import Episode, Party
-from lockline.analysis.futex import place_of
-from lockline.analysis.futex_waits import LOCK, PARKED, FutexWaits
 from lockline.analysis.model import Holder, Report
+from lockline.analysis.user_space.futex import place_of
+from lockline.analysis.user_space.futex_waits import LOCK, PARKED, FutexWaits
 from lockline.analysis.waitgraph import Flow, Node, TimedWait, WaitGraph, critical_path, solve
 from lockline.recording import user_rows
 

@@ -17,10 +17,10 @@ from math import sqrt
 
 from lockline.analysis.answer import NEGLIGIBLE_SHARE
 from lockline.analysis.findings import Lock, Subject
-from lockline.analysis.futex_waits import LOCK
-from lockline.analysis.java_locks import object_class
 from lockline.analysis.model import LockWaits, Report
-from lockline.analysis.user_evidence import GIL, RUBY_GVL, lock_called
+from lockline.analysis.user_space.futex_waits import LOCK
+from lockline.analysis.user_space.java_locks import object_class
+from lockline.analysis.user_space.user_evidence import GIL, RUBY_GVL, lock_called
 
 # Fewer waits say little of an average.
 ENOUGH_WAITS = 100

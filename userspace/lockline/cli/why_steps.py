@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lockline.analysis.model import Holder, Report
 from lockline.analysis.selection import Selection
-from lockline.analysis.user_evidence import Goroutines
+from lockline.analysis.user_space.user_evidence import Goroutines
 from lockline.analysis.whatif import Bound, within_cpus
 from lockline.base.collector import Started, end_with_us, start_collector
 from lockline.base.errors import LocklineError

@@ -29,8 +29,8 @@ from lockline.analysis.findings import (
     part,
     remedy,
 )
-from lockline.analysis.hidden_waits import SCHEDULERS, HiddenWaits
-from lockline.analysis.user_evidence import Goroutines
+from lockline.analysis.user_space.hidden_waits import SCHEDULERS, HiddenWaits
+from lockline.analysis.user_space.user_evidence import Goroutines
 from lockline.investigation import probes
 from lockline.investigation.chain import of_chain
 from lockline.investigation.elsewhere import POLLING, blocked_elsewhere, of_sleeps, sleeps_seen

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from lockline.analysis.findings import Confidence, Fact, Finding, Process, Remedy, Subject
-from lockline.analysis.hidden_waits import HiddenWaits
-from lockline.analysis.user_evidence import Goroutines
+from lockline.analysis.user_space.hidden_waits import HiddenWaits
+from lockline.analysis.user_space.user_evidence import Goroutines
 from lockline.analysis.waitgraph import Critical, Flow
 from lockline.analysis.whatif import Bound
 from lockline.investigation.sleeps import Sleeps

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockline.analysis.answer import is_spinning, make_answer, user_waiting
-from lockline.analysis.critical_sections import waited_in
 from lockline.analysis.episode_model import Doing, Episode
 from lockline.analysis.findings import Process, Task
-from lockline.analysis.futex_waits import LOCK, PARKED, UNCLEAR, FutexWaits
-from lockline.analysis.java_locks import object_class
-from lockline.analysis.java_monitors import told
 from lockline.analysis.model import LockWaits, OutlierWait, Report
 from lockline.analysis.stolen import by_host
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.critical_sections import waited_in
+from lockline.analysis.user_space.futex_waits import LOCK, PARKED, UNCLEAR, FutexWaits
+from lockline.analysis.user_space.java_locks import object_class
+from lockline.analysis.user_space.java_monitors import told
+from lockline.analysis.user_space.user_evidence import (
     BEHAVIOUR,
     CONDITION_VARIABLE,
     GO_CHANNEL,

@@ -18,11 +18,11 @@ from lockline.analysis.answer import (
     waiting_for,
     whole_locks,
 )
-from lockline.analysis.critical_sections import waited_in
-from lockline.analysis.futex_waits import BARRIER, UNCLEAR, FutexWaits
-from lockline.analysis.hidden_waits import SCHEDULERS, HiddenWaits
 from lockline.analysis.model import LockWaits, Report
-from lockline.analysis.user_evidence import HALF
+from lockline.analysis.user_space.critical_sections import waited_in
+from lockline.analysis.user_space.futex_waits import BARRIER, UNCLEAR, FutexWaits
+from lockline.analysis.user_space.hidden_waits import SCHEDULERS, HiddenWaits
+from lockline.analysis.user_space.user_evidence import HALF
 from lockline.atlas import atlas
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean

@@ -5,10 +5,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from lockline.analysis.answer import trusted_ns
-from lockline.analysis.futex_waits import LOCK, PARKED, FutexWaits
-from lockline.analysis.java_locks import object_class
 from lockline.analysis.model import Figures, Report
-from lockline.analysis.user_evidence import BEHAVIOUR, OF_PACKAGE, RWLOCK
+from lockline.analysis.user_space.futex_waits import LOCK, PARKED, FutexWaits
+from lockline.analysis.user_space.java_locks import object_class
+from lockline.analysis.user_space.user_evidence import BEHAVIOUR, OF_PACKAGE, RWLOCK
 from lockline.base.numbers import count, duration
 from lockline.base.text import Column, Style, clean, cut_member, table
 from lockline.base.values import dataclass

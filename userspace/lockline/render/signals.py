@@ -5,7 +5,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from lockline.analysis.clocksource import ClockReads
-from lockline.analysis.futex_waits import (
+from lockline.analysis.model import Figures
+from lockline.analysis.ptrace import Attaches, InactiveWaits
+from lockline.analysis.user_space.futex_waits import (
     BARRIER,
     LOCK,
     NATURES,
@@ -18,13 +20,11 @@ from lockline.analysis.futex_waits import (
     FutexWaits,
     HolderLook,
 )
-from lockline.analysis.java_locks import object_class
-from lockline.analysis.java_monitors import heaviest, owner_of
-from lockline.analysis.model import Figures
-from lockline.analysis.ptrace import Attaches, InactiveWaits
-from lockline.analysis.run_times import language_of, switch_on, without_names
-from lockline.analysis.user_evidence import BARRIER as PTHREAD_BARRIER
-from lockline.analysis.user_evidence import BEHAVIOUR, CONDITION_VARIABLE, OF_PACKAGE, RWLOCK
+from lockline.analysis.user_space.java_locks import object_class
+from lockline.analysis.user_space.java_monitors import heaviest, owner_of
+from lockline.analysis.user_space.run_times import language_of, switch_on, without_names
+from lockline.analysis.user_space.user_evidence import BARRIER as PTHREAD_BARRIER
+from lockline.analysis.user_space.user_evidence import BEHAVIOUR, CONDITION_VARIABLE, OF_PACKAGE, RWLOCK
 from lockline.base.c_library import FUTEX_CALLERS
 from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, fill, table

@@ -13,9 +13,9 @@ from lockline.analysis.findings import (
     part,
     remedy,
 )
-from lockline.analysis.futex_waits import BARRIER, BarrierSite, FutexWaits
 from lockline.analysis.model import Report
-from lockline.analysis.user_evidence import OPENMP_BARRIER
+from lockline.analysis.user_space.futex_waits import BARRIER, BarrierSite, FutexWaits
+from lockline.analysis.user_space.user_evidence import OPENMP_BARRIER
 from lockline.rules.common import ENOUGH_WAITS, USER_WORTH_TELLING, share
 
 # Of even work each of N threads comes last in 1/N of the rounds.  The one to blame comes last in more than halfway

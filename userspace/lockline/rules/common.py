@@ -5,12 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from lockline.analysis.answer import NEGLIGIBLE_USER_SHARE
-from lockline.analysis.c_library_locks import CLibraryLock, c_library_lock
 from lockline.analysis.findings import Fact, Function, Measure, Process, Remedy, Task, Text, fact, ns, part, remedy
-from lockline.analysis.futex_waits import FutexWaits
-from lockline.analysis.library_locks import LibraryLock, library_lock
 from lockline.analysis.model import Holder, LockWaits, Report
-from lockline.analysis.user_evidence import BEHAVIOUR
+from lockline.analysis.user_space.c_library_locks import CLibraryLock, c_library_lock
+from lockline.analysis.user_space.futex_waits import FutexWaits
+from lockline.analysis.user_space.library_locks import LibraryLock, library_lock
+from lockline.analysis.user_space.user_evidence import BEHAVIOUR
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal, without_internals
 

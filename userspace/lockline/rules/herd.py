@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A thundering herd: a condition variable wakes many threads at once, and they queue for its mutex (record --futex)."""
 
-from lockline.analysis.critical_sections import released_in
 from lockline.analysis.findings import Finding, Function, Impact, Measure, Process, UserLock, fact, part, remedy
-from lockline.analysis.futex_waits import LOCK, FutexWaits
 from lockline.analysis.model import Report
-from lockline.analysis.user_evidence import CONDITION_VARIABLE, HALF, OUT_OF_CONDITION
+from lockline.analysis.user_space.critical_sections import released_in
+from lockline.analysis.user_space.futex_waits import LOCK, FutexWaits
+from lockline.analysis.user_space.user_evidence import CONDITION_VARIABLE, HALF, OUT_OF_CONDITION
 from lockline.rules.common import ENOUGH_WAITS, USER_WORTH_TELLING, share, user_waits
 
 # Threads that one call wakes: a queue of jobs wakes one.

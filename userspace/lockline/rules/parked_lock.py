@@ -3,10 +3,10 @@
 
 from collections import defaultdict
 
-from lockline.analysis.critical_sections import most_released
 from lockline.analysis.findings import Finding, Function, Impact, Measure, Process, fact, remedy
-from lockline.analysis.futex_waits import PARKED, FutexWaits
 from lockline.analysis.model import Report
+from lockline.analysis.user_space.critical_sections import most_released
+from lockline.analysis.user_space.futex_waits import PARKED, FutexWaits
 from lockline.rules.common import ENOUGH_WAITS, USER_WORTH_TELLING, share, user_waits
 
 

@@ -2,19 +2,6 @@
 """A lock of a program's own, in user space, that its threads wait for in the kernel (record --futex)."""
 
 from lockline.analysis.behind import ENOUGH_LOOKS
-from lockline.analysis.c_library_locks import (
-    ENVIRONMENT,
-    LOADER,
-    MALLOC,
-    NAMES,
-    OTHER,
-    RANDOM,
-    SHARED_POINTERS,
-    STDIO,
-    TIME_ZONE,
-    CLibraryLock,
-)
-from lockline.analysis.critical_sections import released_in, waited_in, waits_by_function
 from lockline.analysis.findings import (
     Fact,
     Finding,
@@ -31,15 +18,28 @@ from lockline.analysis.findings import (
     part,
     remedy,
 )
-from lockline.analysis.futex_waits import LOCK, PAGE_FAULT, FutexWaits, HolderLook
-from lockline.analysis.java_locks import object_class
-from lockline.analysis.java_monitors import ENOUGH_LOOKS as ENOUGH_AT_MONITORS
-from lockline.analysis.java_monitors import heaviest, owner_of
-from lockline.analysis.library_locks import LibraryLock
 from lockline.analysis.model import Report
-from lockline.analysis.program_functions import go_package, is_go_writer
-from lockline.analysis.pthreads import PHASE_WORD
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.c_library_locks import (
+    ENVIRONMENT,
+    LOADER,
+    MALLOC,
+    NAMES,
+    OTHER,
+    RANDOM,
+    SHARED_POINTERS,
+    STDIO,
+    TIME_ZONE,
+    CLibraryLock,
+)
+from lockline.analysis.user_space.critical_sections import released_in, waited_in, waits_by_function
+from lockline.analysis.user_space.futex_waits import LOCK, PAGE_FAULT, FutexWaits, HolderLook
+from lockline.analysis.user_space.java_locks import object_class
+from lockline.analysis.user_space.java_monitors import ENOUGH_LOOKS as ENOUGH_AT_MONITORS
+from lockline.analysis.user_space.java_monitors import heaviest, owner_of
+from lockline.analysis.user_space.library_locks import LibraryLock
+from lockline.analysis.user_space.program_functions import go_package, is_go_writer
+from lockline.analysis.user_space.pthreads import PHASE_WORD
+from lockline.analysis.user_space.user_evidence import (
     ATOMICS,
     BEHAVIOUR,
     ERLANG_LOCK,

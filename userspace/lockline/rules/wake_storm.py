@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Wake-ups in vain: threads that are woken many at once and sleep again, or nobody who wakes (record --futex)."""
 
-from lockline.analysis.critical_sections import released_in, waited_in
 from lockline.analysis.findings import (
     Fact,
     Finding,
@@ -15,9 +14,10 @@ from lockline.analysis.findings import (
     ns,
     remedy,
 )
-from lockline.analysis.futex_waits import CONDITION, LOCK, SEMAPHORE, UNCLEAR, FutexWaits
 from lockline.analysis.model import Report
-from lockline.analysis.run_times import is_interpreter
+from lockline.analysis.user_space.critical_sections import released_in, waited_in
+from lockline.analysis.user_space.futex_waits import CONDITION, LOCK, SEMAPHORE, UNCLEAR, FutexWaits
+from lockline.analysis.user_space.run_times import is_interpreter
 from lockline.base.c_library import is_c_library
 from lockline.rules.common import empty_wakes, is_made_by_others
 from lockline.rules.herd import HERD, condition_of, woken_at_once

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from lockline.analysis.containers import container_name, read_containers
-from lockline.analysis.futex import read_futexes
-from lockline.analysis.futex_waits import Futexes
 from lockline.analysis.holders import with_holders
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.report import SLACK_NS, read_report
 from lockline.analysis.samples import tasks, with_stacks
 from lockline.analysis.selection import Selection
+from lockline.analysis.user_space.futex import read_futexes
+from lockline.analysis.user_space.futex_waits import Futexes
 from lockline.analysis.waits import Limits, read_waits
 from lockline.base.errors import LocklineError, RecordingError
 from lockline.base.values import replace

@@ -3,7 +3,7 @@
 
 from typing import Any, Literal
 
-from lockline.analysis.futex_waits import BARRIER, CONDITION, LOCK, PARKED, POLL, SEMAPHORE, SPIN, UNCLEAR
+from lockline.analysis.user_space.futex_waits import BARRIER, CONDITION, LOCK, PARKED, POLL, SEMAPHORE, SPIN, UNCLEAR
 from lockline.base import histogram
 from lockline.base.values import dataclass
 from lockline.render.documents.figures import PlainFrame, Sums, Task

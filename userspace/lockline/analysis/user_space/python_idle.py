@@ -4,7 +4,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.user_evidence import (
     HALF,
     MOST,
     PY_CONDITION,

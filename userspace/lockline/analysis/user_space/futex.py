@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from lockline.analysis.behind import Place, Places, behind_of, blame
 from lockline.analysis.blocked import BlockedThread, kept_idle
-from lockline.analysis.futex_waits import (
+from lockline.analysis.model import Figures
+from lockline.analysis.samples import UNKNOWN_WAITER
+from lockline.analysis.user_space.futex_waits import (
     BARRIER,
     CONDITION,
     LOCK,
@@ -26,12 +28,11 @@ from lockline.analysis.futex_waits import (
     is_semaphore,
     nature,
 )
-from lockline.analysis.hidden_waits import HiddenWaits, hidden_waits
-from lockline.analysis.java_monitors import monitors_of
-from lockline.analysis.model import Figures
-from lockline.analysis.parked import Word, parked
-from lockline.analysis.samples import UNKNOWN_WAITER
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.go_locks import unseen_goroutines
+from lockline.analysis.user_space.hidden_waits import HiddenWaits, hidden_waits
+from lockline.analysis.user_space.java_monitors import monitors_of
+from lockline.analysis.user_space.parked import Word, parked
+from lockline.analysis.user_space.user_evidence import (
     CONDITION_VARIABLE,
     GO_MUTEX,
     GO_RWMUTEX,
@@ -42,7 +43,7 @@ from lockline.analysis.user_evidence import (
     Seen,
     Site,
 )
-from lockline.analysis.user_locks import recognise, unseen_goroutines
+from lockline.analysis.user_space.user_locks import recognise
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
 from lockline.base.c_library import is_atomics_word

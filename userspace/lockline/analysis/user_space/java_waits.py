@@ -6,8 +6,8 @@ Each of them parks at a word of its own (java.util.concurrent.locks.LockSupport)
 
 from collections.abc import Iterable
 
-from lockline.analysis.own_words import barrier_of, circles_in, pool_of, take_turns
-from lockline.analysis.user_evidence import JAVA_BARRIER, JAVA_QUEUE, Processes, Recognised
+from lockline.analysis.user_space.own_words import barrier_of, circles_in, pool_of, take_turns
+from lockline.analysis.user_space.user_evidence import JAVA_BARRIER, JAVA_QUEUE, Processes, Recognised
 
 _BARRIERS = ("java.util.concurrent.CyclicBarrier.", "java.util.concurrent.Phaser.")
 # Who waits for such an object's own lock waits for nobody to come.

@@ -8,7 +8,7 @@ one, the function tells: malloc()'s arenas, a FILE's lock, the state of rand(), 
 from collections import Counter
 from collections.abc import Sequence
 
-from lockline.analysis.futex_waits import FutexStack, FutexWaits
+from lockline.analysis.user_space.futex_waits import FutexStack, FutexWaits
 from lockline.base.c_library import FUTEX_CALLERS, LOCKING, START, is_c_library, is_cxx_library
 from lockline.base.values import dataclass
 from lockline.recording.rows import Frame

@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from lockline.analysis.c_library_locks import stacks_that_tell
-from lockline.analysis.futex_waits import FutexStack, FutexWaits
+from lockline.analysis.user_space.c_library_locks import stacks_that_tell
+from lockline.analysis.user_space.futex_waits import FutexStack, FutexWaits
 from lockline.base.c_library import FUTEX_CALLERS, START, is_c_library
 from lockline.base.values import dataclass
 from lockline.recording.rows import Frame

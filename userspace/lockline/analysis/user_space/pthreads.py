@@ -7,7 +7,7 @@ glibc exports these functions, so their names are there in stripped programs too
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.user_evidence import (
     ANY_BARRIER,
     BARRIER,
     CONDITION_VARIABLE,

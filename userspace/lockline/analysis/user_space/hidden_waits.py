@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, TypeAlias
 
-from lockline.analysis.program_functions import own_name
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.program_functions import own_name
+from lockline.analysis.user_space.user_evidence import (
     HALF,
     SEVERAL,
     Calls,

@@ -2,10 +2,10 @@
 """What is known of a futex's waits, and what they are by how the word is used (record --futex, docs/futex.md)."""
 
 from lockline.analysis.blocked import BlockedThread
-from lockline.analysis.hidden_waits import HiddenWaits
-from lockline.analysis.java_monitors import Monitor
 from lockline.analysis.model import Figures
-from lockline.analysis.user_evidence import YIELD_OP, Goroutines, open_ns
+from lockline.analysis.user_space.hidden_waits import HiddenWaits
+from lockline.analysis.user_space.java_monitors import Monitor
+from lockline.analysis.user_space.user_evidence import YIELD_OP, Goroutines, open_ns
 from lockline.base.values import dataclass
 from lockline.recording import rows, user_rows
 

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from lockline.analysis.futex_waits import FutexStack, FutexWaits
-from lockline.analysis.program_functions import is_own, own_name
+from lockline.analysis.user_space.futex_waits import FutexStack, FutexWaits
+from lockline.analysis.user_space.program_functions import is_own, own_name
 from lockline.recording.rows import Frame
 
 # The module of code that a JVM made (userspace/collector/naming/naming_queue.c).

@@ -3,7 +3,7 @@
 
 import re
 
-from lockline.analysis.run_times import PYTHON_CODE, is_interpreter
+from lockline.analysis.user_space.run_times import PYTHON_CODE, is_interpreter
 from lockline.base.c_library import FUTEX_CALLERS, is_c_library, is_cxx_library, lambda_in
 from lockline.recording.rows import Frame
 

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.user_evidence import (
     HALF,
     ROW_LOCK,
     Processes,

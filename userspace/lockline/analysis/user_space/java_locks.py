@@ -8,10 +8,10 @@ the outermost of these methods on a stack.  LockSupport alone is a lock that the
 from collections import Counter
 from collections.abc import Iterable
 
-from lockline.analysis.futex_waits import FutexWaits
-from lockline.analysis.java_monitors import class_of
-from lockline.analysis.program_functions import method_of
-from lockline.analysis.user_evidence import MOST, OF_PACKAGE
+from lockline.analysis.user_space.futex_waits import FutexWaits
+from lockline.analysis.user_space.java_monitors import class_of
+from lockline.analysis.user_space.program_functions import method_of
+from lockline.analysis.user_space.user_evidence import MOST, OF_PACKAGE
 
 _PACKAGE = "java.util.concurrent."
 # What these classes are made of: a program that calls them makes a lock of its own.

@@ -7,10 +7,10 @@ some tell of the others in their circle.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from lockline.analysis.own_words import barrier_of, by_waiting, pool_of, take_turns
-from lockline.analysis.python_idle import works_each_time
-from lockline.analysis.run_times import PYTHON_CODE
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.own_words import barrier_of, by_waiting, pool_of, take_turns
+from lockline.analysis.user_space.python_idle import works_each_time
+from lockline.analysis.user_space.run_times import PYTHON_CODE
+from lockline.analysis.user_space.user_evidence import (
     HALF,
     PY_BARRIER,
     PY_QUEUE,

@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from lockline.analysis import pthreads
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space import pthreads
+from lockline.analysis.user_space.user_evidence import (
     HALF,
     MOST,
     OPENMP_BARRIER,

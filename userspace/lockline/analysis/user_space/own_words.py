@@ -4,8 +4,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from lockline.analysis.program_functions import own_name
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.program_functions import own_name
+from lockline.analysis.user_space.user_evidence import (
     HALF,
     Calls,
     Recognised,

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from lockline.analysis.user_evidence import (
+from lockline.analysis.user_space.user_evidence import (
     HALF,
     NEARLY_ALL,
     RUBY_GVL,

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Locks known by the functions that wait for them."""
+
+import functools
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+
+from lockline.analysis.user_space.python_gil import GROUP
+from lockline.analysis.user_space.user_evidence import (
+    ABSL_MUTEX,
+    ATOMICS,
+    ERLANG_LOCK,
+    FOLLY_MUTEX,
+    HALF,
+    JAVA_LOCK,
+    MONITOR,
+    MOST,
+    NET_LOCK,
+    NET_MONITOR,
+    PARKING_LOT,
+    PY_MUTEX,
+    PY_PARKED,
+    RUST_MUTEX,
+    RUST_RWLOCK,
+    TBB_MUTEX,
+    Calls,
+    Processes,
+    Recognised,
+    Seen,
+    apart,
+    below_c_library,
+    circles,
+    has,
+    held_over_wait,
+    is_yields,
+    nobody_holds,
+    seems_mutex,
+    several_wait,
+    share_from,
+    share_of,
+    total_of,
+    waiting_still,
+    wake_each_other,
+)
+from lockline.base.values import dataclass
+from lockline.recording import rows, user_rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Make:
+    """A make of lock: functions of those who wait for it, and of waits there that are none (unless).
+
+    peers: only if threads that wait also wake each other and somebody can have it, as idle workers come from the same
+    functions.  words: each of its threads waits at a word of its own.  pair: it has two words.  queues: idle workers
+    wait there too, which only functions with one of these in their names tell from those who wait for a lock.  file:
+    also who waits in this file, whatever the function; stripped files have no names.
+    """
+
+    name: str
+    waits: tuple[str, ...]
+    unless: tuple[str, ...] = ()
+    peers: bool = False
+    words: bool = False
+    pair: bool = False
+    queues: tuple[str, ...] = ()
+    file: str = ""
+
+
+# A thread of CoreCLR has a condition variable of its own, and waits there whatever for.  A monitor's owner wakes one of
+# those that wait in AwareLock::Enter(): EnterEpilogHelper() is the part that sleeps.
+_CORECLR = "libcoreclr.so"
+_NET_MONITOR = ("AwareLock::Enter", "AwareLock::TryEnter")
+# Its own threads, and those that wait for the garbage collector, for work of the pool, or for a thread to end.
+_NET_OWN = (
+    *("FinalizerThread::", "DebuggerRCThread::", "ThreadpoolMgr::", "CLRLifoSemaphore::", "Thread::JoinEx"),
+    *("gc_heap::", "GCHeap::", "ThreadSuspend::", "RareDisablePreemptiveGC", "CorUnix::InternalCreateThread"),
+    *("System.Threading.LowLevelLifoSemaphore", "System.Threading.PortableThreadPool"),
+)
+
+_MAKES = (
+    _Make(
+        MONITOR,
+        ("ObjectMonitor::enter", "ObjectMonitor::EnterI", "ObjectMonitor::ReenterI", "ObjectSynchronizer::enter"),
+        words=True,
+    ),
+    _Make(
+        JAVA_LOCK,
+        ("Unsafe_Park",),
+        ("ConditionObject", "ConditionNode", "BlockingQueue", "ForkJoinPool", "SynchronousQueue", "awaitNanos"),
+        peers=True,
+        words=True,
+        queues=("java.util.concurrent", "LockSupport", "AbstractQueued", "ReentrantLock", "Semaphore"),
+    ),
+    _Make(
+        PY_MUTEX,
+        ("PyMutex_Lock", "_PyMutex_Lock", "PyMutex_LockSlow", "_PyMutex_LockTimed", PY_PARKED),
+        ("py::Condition.wait:", "py::Event.wait:"),
+        peers=True,
+        words=True,
+    ),
+    # Of those by one word the behaviour decides as well: whoever has it may wait for work.
+    _Make(RUST_MUTEX, ("std::sync::Mutex::lock", "mutex::futex::Mutex"), peers=True),
+    _Make(RUST_RWLOCK, ("std::sync::RwLock", "rwlock::futex::RwLock"), peers=True, pair=True),
+    _Make(
+        PARKING_LOT,
+        ("parking_lot::raw_mutex", "parking_lot::raw_rwlock", "parking_lot::remutex"),
+        ("parking_lot::condvar",),
+        peers=True,
+        words=True,
+    ),
+    _Make(
+        ABSL_MUTEX,
+        ("absl::Mutex::LockSlow", "absl::Mutex::ReaderLock", "AbslInternalPerThreadSemWait"),
+        ("absl::CondVar", "absl::Mutex::Await", "absl::Notification", "absl::BlockingCounter"),
+        peers=True,
+        words=True,
+    ),
+    # Idle workers and those who wait at a queue of TBB do so in other functions of the library.
+    _Make(
+        TBB_MUTEX,
+        ("tbb::detail::r1::wait_on_address", "tbb::detail::d1::mutex::lock", "tbb::detail::d1::rw_mutex::lock"),
+        peers=True,
+        words=True,
+    ),
+    # Each scheduler sleeps at an event of its own, at rest in erts_schedule() itself.  Locks of tables (ETS), of an
+    # Erlang process, of the run time.
+    _Make(
+        ERLANG_LOCK,
+        ("ethr_mutex_lock", "ethr_rwmutex_rlock", "ethr_rwmutex_rwlock", "erts_proc_lock_failed"),
+        ("ethr_cond_wait",),
+        peers=True,
+        words=True,
+    ),
+    # V8's, of Node.js and Deno; its own mutex, which all such waits share, is not the program's lock.
+    _Make(
+        ATOMICS,
+        ("FutexEmulation::Wait", "Builtin_AtomicsWait"),
+        ("__pthread_mutex_cond_lock", "__pthread_mutex_lock"),
+        peers=True,
+        words=True,
+    ),
+    _Make(NET_MONITOR, _NET_MONITOR, words=True),
+    # SemaphoreSlim, a wait handle, a lock of the program's own making; of a stripped run time a monitor too.
+    _Make(NET_LOCK, (), (*_NET_MONITOR, *_NET_OWN), peers=True, words=True, file=_CORECLR),
+    _Make(FOLLY_MUTEX, ("folly::SharedMutex", "folly::DistributedMutex", "folly::MicroLock"), peers=True),
+)
+
+
+# Of threads that have words of their own; fewer do not tell who takes turns with whom.
+_FEW_WAITS = 8
+# Of each of them: the end of an idle program wakes its threads one by one.
+_WAITS_EACH = 3
+# Sampled wakes, and of all of them, by a thread that never waits: as many as this are no chance.
+_JOBS = 3
+_BRINGS_JOBS = 0.05
+
+
+def _pairs_of(found: Sequence[Seen]) -> list[list[Seen]]:
+    """Words of locks that have two side by side: readers wait at one, writers at the other."""
+    by_address = {entry.futex.address: entry for entry in found}
+    pairs: list[list[Seen]] = []
+    for address in sorted(by_address):
+        if pairs and len(pairs[-1]) == 1 and pairs[-1][0].futex.address == address - GROUP:
+            pairs[-1].append(by_address[address])
+        else:
+            pairs.append([by_address[address]])
+    return pairs
+
+
+def _takes_turns(make: _Make, entry: Seen, wakers: Collection[int]) -> bool:
+    """Whether a thread queues with the others, as its names say, or as it waits and wakes as they do.
+
+    Threads that a run time has besides wait below the same function, and may be woken once, at the end.
+    """
+    named = [call for call in entry.waits if has(call.functions, make.queues)]
+    wakes = any(call.task in wakers for call in entry.waits)
+    return bool(named) or wakes or entry.total.slept > _WAITS_EACH
+
+
+def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns: int) -> Iterable[Recognised]:
+    part = circles if make.peers else apart
+    for circle in part(found) if make.words else _pairs_of(found) if make.pair else [[one] for one in found]:
+        if make.queues:
+            wakers = {call.task for entry in circle for call in entry.wakes}
+            circle = [entry for entry in circle if _takes_turns(make, entry, wakers)]
+        circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+        threads = waiting_still(circle, window_ns)
+        several = several_wait(circle, window_ns)
+        if make.peers and (not several or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
+            continue
+        tasks = {call.task for entry in circle for call in entry.waits}
+        if make.peers and make.words and total_of(circle, "slept") < max(_FEW_WAITS, _WAITS_EACH * len(tasks)):
+            continue
+        why = f"threads wait in {make.file or f'{make.waits[0]}()'}: {threads:.1f} on average"
+        if make.peers:
+            why += ", and are woken by threads that wait there too"
+        # Who waits for a job, or for another lock, waits for others; who sleeps for a while is woken by the clock.
+        others = (entry for entry in words if entry not in found and entry.total.timed_out < MOST * entry.total.slept)
+        held = "" if make.peers else held_over_wait(circle, others, window_ns)
+        if make.queues:
+            held = _waits_for_jobs(make, circle, words)
+        if not make.peers and not any(entry.wakes or entry.total.slept for entry in circle):
+            held = "nobody released it during the recording: its holder may wait for work"
+        if held:
+            ids = tuple(entry.futex.id for entry in circle)
+            yield Recognised(ids, make.name, lock=False, sure="medium", why=f"{why}; {held}", unclear=True)
+            continue
+        yield Recognised(
+            tuple(entry.futex.id for entry in circle),
+            make.name,
+            lock=True,
+            sure="medium" if make.peers and make.words else "high",
+            why=why,
+        )
+
+
+def _waits_for_jobs(make: _Make, circle: Sequence[Seen], words: Collection[Seen]) -> str:
+    """Why these threads may be idle workers; '' if nothing says so.
+
+    A map of compiled code lacks what was compiled after it was written: what the same threads' waits with names are
+    tells of those without.
+    """
+    tasks = {call.task for entry in circle for call in entry.waits}
+    calls = [call for entry in words for call in entry.waits if call.task in tasks and has(call.functions, make.waits)]
+    named = [call for call in calls if has(call.functions, make.queues)]
+    if not named:
+        return _hands_out_work(circle)
+    below = share_from(named, make.unless)
+    if below < HALF:
+        return ""
+    return f"of these threads' waits whose functions have names {below:.0%} are for jobs, at a queue or a condition"
+
+
+def _hands_out_work(words: Sequence[Seen]) -> str:
+    """Why the threads may be workers that wait for jobs; '' if nothing says so.
+
+    A thread that takes a lock as often as others do waits for it as often: one that wakes and was never seen to wait
+    there may bring the jobs, which workers pass on (java.util.concurrent.LinkedBlockingQueue: take() signals the next).
+    """
+    inside = {call.task for entry in words for call in entry.waits}
+    wakes: Counter[int] = Counter()
+    for call in (call for entry in words for call in entry.wakes):
+        wakes[call.task] += call.waits
+    every = sum(wakes.values())
+    brings = [task for task, count in wakes.items() if task not in inside and count >= max(_JOBS, _BRINGS_JOBS * every)]
+    if not brings:
+        return ""
+    part = sum(wakes[task] for task in brings) / every
+    return (
+        f"a thread that never waits there makes {part:.0%} of the wakes: it may bring jobs to idle workers;"
+        " the names of Java's functions would tell, and lockline could not read them from this JVM"
+    )
+
+
+def _waits_at(make: _Make, call: Calls) -> bool:
+    caller = next(iter(below_c_library(call.frames)), None) if make.file else None
+    in_file = caller is not None and caller.module.rpartition("/")[2] == make.file
+    if not in_file and not has(call.functions, make.waits):
+        return False
+    return not has(call.functions, make.unless)
+
+
+def _caller(call: Calls, module: str = "") -> rows.Frame | None:
+    """The first function behind the C library's wait, of one file if it is named."""
+    return next((frame for frame in below_c_library(call.frames) if module in ("", frame.module)), None)
+
+
+def _is_at(place: tuple[str, str], call: Calls) -> bool:
+    symbol, module = place
+    frame = _caller(call, module)
+    return frame is not None and frame.symbol == symbol
+
+
+def _spins_there(yields: Seen, found: Sequence[Seen]) -> bool:
+    """Whether the function that yields is the first of its file that these waits come from, too.
+
+    What a library's header makes part of the program spins, and then calls the library to sleep.
+    """
+    places = {(frame.symbol, frame.module) for call in yields.waits if (frame := _caller(call)) and frame.symbol}
+    waits = [call for entry in found for call in entry.waits]
+    tests = [functools.partial(_is_at, place) for place in sorted(places)]
+    return any(share_of(yields.waits, test) >= MOST and share_of(waits, test) >= MOST for test in tests)
+
+
+def _is_of_run_time(total: user_rows.FutexTotal) -> bool:
+    """Where each thread has a word of its own: whether this is a mutex of the run time's, on the way there and back."""
+    return seems_mutex(total) and total.waiters > 1
+
+
+def made(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    """Locks of these makes; unclear where their holder may wait for work, or their threads for jobs."""
+    for words in processes.values():
+        for make in _MAKES:
+            waits_there = functools.partial(_waits_at, make)
+            found = [
+                entry
+                for entry in words.values()
+                if share_of(entry.waits, waits_there) >= HALF and not (make.words and _is_of_run_time(entry.total))
+            ]
+            if found and make.peers and make.words:
+                spun = [entry for entry in words.values() if is_yields(entry) and entry not in found]
+                found += [entry for entry in spun if _spins_there(entry, found)]
+            if found:
+                yield from _of_make(make, found, words.values(), window_ns)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""CPython's global interpreter lock, by its name, by take_gil(), or by how its words lie."""
+
+from collections.abc import Iterable, Mapping
+
+from lockline.analysis.user_space.user_evidence import (
+    GIL,
+    HALF,
+    MOST,
+    Processes,
+    Recognised,
+    Seen,
+    expects_2,
+    share_from,
+    waiting,
+)
+
+# pthread_cond_t of glibc 2.25 to 2.42: its waiters sleep on one of two words; the mutex behind it in CPython's GIL.
+GROUP = 4
+_BEHIND_GROUPS = 8
+# The GIL's second condition variable, for who let it go and waits until another thread has it: 88 bytes on.
+_SECOND_CONDITION = 88
+
+
+_TAKES_GIL = ("take_gil",)
+
+
+def _of_gil(entry: Seen) -> str:
+    """By what a word is known as the GIL's; '' if it is not."""
+    if entry.futex.name.startswith("_PyRuntime"):
+        return "_PyRuntime"
+    if share_from(entry.waits, _TAKES_GIL) >= HALF:
+        return "take_gil()"
+    return ""
+
+
+def _in_python(entry: Seen) -> bool:
+    return entry.futex.comm.startswith("python") or any(
+        "python" in module.rsplit("/", 1)[-1] for calls in entry.waits for module in calls.modules
+    )
+
+
+def _gil_at(words: Mapping[int, Seen], low: int) -> tuple[list[Seen], str]:
+    """The words of the GIL whose condition variable has its first word there, and by what it is known."""
+    pair = [words[at] for at in (low, low + GROUP) if at in words]
+    # Who unlocks a mutex may wake its word though nobody waits there: no call to wait, so none without a timeout.
+    if not pair or not all(entry.total.timed >= MOST * entry.total.calls > 0 for entry in pair):
+        return [], ""
+    known = next((by for by in map(_of_gil, pair) if by), "")
+    mutex = words.get(low + _BEHIND_GROUPS)
+    if not known and mutex is not None and expects_2(mutex.total) and any(map(_in_python, pair)):
+        both = all(entry.total.both >= HALF * entry.total.waiters > 0 for entry in pair)
+        second = range(low + _SECOND_CONDITION, low + _SECOND_CONDITION + _BEHIND_GROUPS + 1, GROUP)
+        known = "layout" if both and any(at in words for at in second) else ""
+    if not known:
+        return [], ""
+    further = (low + _BEHIND_GROUPS, *(low + _SECOND_CONDITION + at for at in (0, GROUP, _BEHIND_GROUPS)))
+    return [*sorted(pair, key=lambda entry: -entry.total.wait_ns), *(words[at] for at in further if at in words)], known
+
+
+def gils(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    """Each interpreter lock, with all of its words."""
+    for words in processes.values():
+        for low in sorted({address & ~7 for address in words}):
+            found, known = _gil_at(words, low)
+            if not found:
+                continue
+            waits = sum(entry.total.slept for entry in found)
+            ended = sum(entry.total.timed_out for entry in found)
+            ended_ns = sum(entry.total.timed_out_ns for entry in found)
+            threads = waiting(found, window_ns)
+            by = "its futexes lie in memory as those of the GIL do: a condition variable, then a mutex"
+            if known != "layout":
+                by = f"known by {known}"
+            again = ""
+            if ended:
+                after = f"{ended_ns / ended / 1e6:.1f} ms"
+                again = f"; {ended:,} of {waits:,} waits ended after {after} and began again"
+            yield Recognised(
+                tuple(entry.futex.id for entry in found),
+                GIL,
+                lock=True,
+                sure="medium" if known == "layout" else "high",
+                why=f"CPython's GIL ({by}): {threads:.1f} threads wait for it on average{again}",
+            )

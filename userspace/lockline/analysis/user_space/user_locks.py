@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What kind of lock a program's futexes are, by how such locks work (record --futex, docs/futex.md).
+
+By the layout of their words, the functions that wait and wake there, and who wakes whom.
+"""
+
+import itertools
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from lockline.analysis.user_space import openmp_waits, pthreads
+from lockline.analysis.user_space.futex_waits import UNCLEAR, nature
+from lockline.analysis.user_space.go_locks import HARDLY, go_threads, goroutines
+from lockline.analysis.user_space.java_waits import java_waits
+from lockline.analysis.user_space.makes import made
+from lockline.analysis.user_space.python_gil import GROUP, gils
+from lockline.analysis.user_space.python_idle import python_conditions, python_queues
+from lockline.analysis.user_space.python_waits import python_waits
+from lockline.analysis.user_space.row_locks import row_locks
+from lockline.analysis.user_space.ruby_locks import ruby_locks
+from lockline.analysis.user_space.user_evidence import (
+    ANY_BARRIER,
+    BEHAVIOUR,
+    CONDITION_VARIABLE,
+    HALF,
+    JAVA_QUEUE,
+    MOST,
+    OPENMP_BARRIER,
+    OUT_OF_CONDITION,
+    PY_LOCK,
+    PY_PROCESS_LOCK,
+    RUST_CHANNEL,
+    Processes,
+    Recognised,
+    Seen,
+    behaves_as_barrier,
+    behaves_as_lock,
+    burns_cpus,
+    by_process,
+    circles,
+    expects_2,
+    has,
+    is_yields,
+    place_of,
+    seems_mutex,
+    several_wait,
+    share_from,
+    share_of,
+    waiting,
+    wakes_all_who_sleep,
+)
+from lockline.base.values import dataclass
+from lockline.recording import user_rows
+
+
+def _is_condition(total: user_rows.FutexTotal) -> bool:
+    return not seems_mutex(total) and bool(total.ops & 1 << 9)
+
+
+def _with_other_word(seen: Sequence[Seen]) -> list[Seen]:
+    """The words; one of a condition variable that has no sample of a wait has those of the other one.
+
+    Threads that wait for it go to either of its words, in turns.
+    """
+    processes = by_process(seen)
+    found = []
+    for entry in seen:
+        of_process = processes.get((entry.futex.tgid, bool(entry.futex.shared)), {})
+        other = of_process.get(entry.futex.address ^ GROUP)
+        if other is not None and not entry.waits and _is_condition(entry.total) and _is_condition(other.total):
+            entry = replace(entry, waits=other.waits, wakes=entry.wakes or other.wakes)
+        found.append(entry)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Full:
+    """A queue that threads wait to put into: by functions on the stacks of these waits, and by none of the others.
+
+    into: what it is called in the sentence that says why.
+    """
+
+    make: str
+    puts: tuple[str, ...]
+    unless: tuple[str, ...]
+    into: str
+
+
+# Of the package's own classes alone: a program may have a class with such a name.
+_JAVA_PUTS = (
+    *("ArrayBlockingQueue.put", "LinkedBlockingQueue.put", "LinkedBlockingDeque.put"),
+    *("SynchronousQueue.put", "LinkedTransferQueue.transfer"),
+)
+_FULL = (
+    # std's and crossbeam's.
+    _Full(RUST_CHANNEL, ("Channel<T>::send",), (), "send to a channel that is full"),
+    # Who waits for the queue's own lock waits for no room.
+    _Full(
+        JAVA_QUEUE,
+        tuple(f"java.util.concurrent.{method}" for method in _JAVA_PUTS),
+        ("ReentrantLock.lock",),
+        "put into a queue that is full",
+    ),
+)
+
+
+def _full_queues(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    """Queues that threads wait to put into, as they are full: each thread at a word of its own.
+
+    Those who take from one wake the threads that put into it.
+    """
+    for words, kind in itertools.product(processes.values(), _FULL):
+        found = [
+            one
+            for one in words.values()
+            if not expects_2(one.total) and share_from(one.waits, kind.puts, kind.unless) >= HALF
+        ]
+        for circle in circles(found):
+            threads = waiting(circle, window_ns)
+            if threads < HARDLY:
+                continue
+            several = several_wait(circle, window_ns)
+            yield Recognised(
+                tuple(one.futex.id for one in sorted(circle, key=lambda one: (-one.total.wait_ns, one.futex.id))),
+                kind.make,
+                lock=several,
+                sure="high" if several else "medium",
+                why=f"threads wait to {kind.into}: {threads:.1f} on average"
+                + ("" if several else "; the receiver is slow, or nobody asks for more values"),
+                unclear=not several,
+            )
+
+
+def _woken(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    """Mutexes of queues: idle threads that are woken while whoever wakes them still has the mutex."""
+    for words in processes.values():
+        for entry in words.values():
+            threads = waiting((entry,), window_ns)
+            # By number: one waker that loses its CPU makes one wait long.
+            there = sum(call.waits for call in entry.waits if has(call.functions, OUT_OF_CONDITION))
+            every = sum(call.waits for call in entry.waits)
+            if not expects_2(entry.total) or threads >= HALF or not every or there < MOST * every:
+                continue
+            yield Recognised(
+                (entry.futex.id,),
+                CONDITION_VARIABLE,
+                lock=False,
+                sure="medium",
+                why="idle threads that wait in pthread_cond_wait() are woken while the waker still has the mutex: "
+                f"{threads:.2f} wait for it on average",
+            )
+
+
+# --- Of any make ---
+
+
+def _mostly_at(place: str, entry: Seen) -> bool:
+    return share_of(entry.waits, lambda call: place_of(call) == place) >= MOST
+
+
+def _yields_at(processes: Processes, locks: Collection[int]) -> dict[int, Seen]:
+    """The yields of threads that wait for a word, by its id; of locks, the word itself tells.
+
+    They spin before they sleep, from the same function; where threads wait there for several words, no one has them.
+    """
+    found = {}
+    for (tgid, _), words in processes.items():
+        for yields in filter(is_yields, words.values()):
+            of_process = (*words.values(), *processes.get((tgid, True), {}).values())
+            places = {place_of(call) for call in yields.waits}
+            for place in places - {""}:
+                if not _mostly_at(place, yields):
+                    continue
+                there = [entry for entry in of_process if entry is not yields and _mostly_at(place, entry)]
+                if len(there) == 1 and there[0].futex.id not in locks:
+                    found[there[0].futex.id] = yields
+    return found
+
+
+def _pairs(processes: Processes) -> Iterable[tuple[Seen, ...]]:
+    """The words as locks: both of a condition variable of glibc as one."""
+    for words in processes.values():
+        for address, entry in words.items():
+            low = address & ~7
+            pair = [words[at] for at in (low, low + GROUP) if at in words]
+            if len(pair) == 2 and all(_is_condition(one.total) for one in pair):
+                if address == low:
+                    yield tuple(sorted(pair, key=lambda one: (-one.total.wait_ns, one.futex.id)))
+            else:
+                yield (entry,)
+
+
+def _barriers(processes: Processes, unclear: Collection[int]) -> Iterable[Recognised]:
+    """Barriers of whatever make, OpenMP's among them."""
+    for words in processes.values():
+        for entry in words.values():
+            why = behaves_as_barrier((entry,)) if entry.futex.id in unclear else ""
+            if why:
+                files = {module.rsplit("/", 1)[-1] for call in entry.waits for module in call.modules}
+                openmp = any(name.startswith(openmp_waits.LIBRARIES) for name in files)
+                yield Recognised(
+                    (entry.futex.id,),
+                    OPENMP_BARRIER if openmp else ANY_BARRIER,
+                    lock=False,
+                    sure="high" if openmp else "medium",
+                    why=why,
+                    sites=pthreads.sites_of((entry,)),
+                )
+
+
+# Whoever waits there waits for a lock or for a queue; that it behaves like a lock tells which.
+_PYTHON_WAITS = (
+    (PY_PROCESS_LOCK, ("_multiprocessing_SemLock_acquire", "semlock_acquire")),
+    (PY_LOCK, ("PyThread_acquire_lock",)),
+)
+
+
+def _make_by_behaviour(words: Sequence[Seen]) -> str:
+    """The make of what behaves like a lock, by the functions that wait there."""
+    calls = [call for entry in words for call in entry.waits]
+    return next((make for make, names in _PYTHON_WAITS if share_from(calls, names) >= HALF), BEHAVIOUR)
+
+
+def _spun(words: Sequence[Seen], unclear: bool) -> Recognised:
+    """A word at which threads yield before they sleep, that behaves like no lock."""
+    ids = tuple(entry.futex.id for entry in words)
+    kind, why = nature(words[0].total)
+    if unclear and wakes_all_who_sleep(words):
+        why = "threads yield before they sleep there, and all are woken at once: a barrier, or a lock that wakes all"
+    elif unclear:
+        why = f"{why}; they yield before they sleep"
+    return Recognised(ids, "", lock=False, sure="medium", why=why, unclear=unclear or kind == UNCLEAR)
+
+
+def _others(
+    processes: Processes, unclear: Collection[int], locks: Collection[int], window_ns: int
+) -> Iterable[Recognised]:
+    spun = _yields_at(processes, locks)
+    for pair in _pairs(processes):
+        yields = [spun[entry.futex.id] for entry in pair if entry.futex.id in spun]
+        words = (*pair, *yields)
+        why = behaves_as_lock(words, window_ns) if any(entry.futex.id in unclear for entry in words) else ""
+        ids = tuple(entry.futex.id for entry in words)
+        if why:
+            yield Recognised(ids, _make_by_behaviour(words), lock=True, sure="medium", why=why)
+        elif yields and not any(burns_cpus(entry, window_ns) for entry in yields):
+            yield _spun(words, any(entry.futex.id in unclear for entry in words))
+        elif len(pair) > 1:
+            ids = tuple(entry.futex.id for entry in pair)
+            yield Recognised(ids, CONDITION_VARIABLE, lock=False, sure="high", why="")
+
+
+def recognise(
+    seen: Sequence[Seen], unclear: Collection[int], window_ns: int, locks: Collection[int] = ()
+) -> tuple[Recognised, ...]:
+    """The locks that these futexes are, each futex in one of them at most.
+
+    unclear: ids of those whose words and operations alone do not tell; locks: of those that are locks by them.
+    window_ns: the recording's length.
+    """
+    processes = by_process(_with_other_word(seen))
+    found: list[Recognised] = []
+    for step in (
+        goroutines(processes, window_ns),
+        gils(processes, window_ns),
+        ruby_locks(processes, window_ns),
+        pthreads.held_while_idle(processes, locks, window_ns),
+        _full_queues(processes, window_ns),
+        java_waits(processes, window_ns),
+        python_waits(processes, window_ns),
+        row_locks(processes, window_ns),
+        pthreads.barriers(processes),
+        made(processes, window_ns),
+        go_threads(processes, window_ns),
+        pthreads.rwlocks(processes, window_ns),
+        _barriers(processes, unclear),
+        openmp_waits.openmp_waits(processes, window_ns),
+        _woken(processes, window_ns),
+        python_queues(processes),
+        python_conditions(processes, window_ns),
+        _others(processes, unclear, locks, window_ns),
+        pthreads.conditions(processes),
+    ):
+        taken = {word for one in found for word in one.words}
+        found += [one for one in step if taken.isdisjoint(one.words)]
+    return tuple(found)
