@@ -18,7 +18,7 @@ from lockline.analysis.model import Report
 from lockline.analysis.user_space.critical_sections import released_in, waited_in
 from lockline.analysis.user_space.futex_waits import CONDITION, LOCK, SEMAPHORE, UNCLEAR, FutexWaits
 from lockline.analysis.user_space.run_times import is_interpreter
-from lockline.base.c_library import is_c_library
+from lockline.analysis.user_space.user_evidence import below_c_library
 from lockline.rules.common import empty_wakes, is_made_by_others
 from lockline.rules.herd import HERD, condition_of, woken_at_once
 
@@ -90,7 +90,7 @@ def _of_many(report: Report, futex: FutexWaits) -> Finding | None:
 def _in_interpreter(futex: FutexWaits) -> bool:
     """Whether an interpreter makes the calls that wake: no program of its language can change these."""
     wakes = [stack for stack in futex.stacks if stack.role == "waker"]
-    callers = [(next((one for one in stack.frames if not is_c_library(one.module)), None), stack) for stack in wakes]
+    callers = [(next(iter(below_c_library(stack.frames)), None), stack) for stack in wakes]
     inside = sum(stack.samples for frame, stack in callers if frame is not None and is_interpreter(frame.module))
     return inside > sum(stack.samples for stack in wakes) / 2
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lockline.analysis.user_space.futex_waits import FutexStack, FutexWaits
+from lockline.analysis.user_space.program_functions import heaviest_name
 from lockline.base.c_library import FUTEX_CALLERS, LOCKING, START, is_c_library, is_cxx_library
 from lockline.base.values import dataclass
 from lockline.recording.rows import Frame
@@ -130,10 +131,6 @@ def _entry(frames: Sequence[Frame]) -> tuple[str, str] | None:
     return next(name for name in reversed(names) if kind_of(name) == kind or not kind), caller
 
 
-def _most(weights: Counter[str]) -> str:
-    return max(sorted(weights), key=lambda name: weights[name], default="")
-
-
 def _told_by(stacks: Sequence[FutexStack]) -> CLibraryLock | None:
     every = 0
     functions: Counter[str] = Counter()
@@ -147,11 +144,11 @@ def _told_by(stacks: Sequence[FutexStack]) -> CLibraryLock | None:
             kinds[kind_of(entry[0]) or entry[0]] += stack.samples
             if entry[1]:
                 callers[entry[1]] += stack.samples
-    kind = _most(kinds)
+    kind = heaviest_name(kinds)
     if not kind or kinds[kind] < _MOSTLY * every:
         return None
-    function = _most(Counter({name: of for name, of in functions.items() if (kind_of(name) or name) == kind}))
-    return CLibraryLock(kind_of(function), plain_name(function), _most(callers), kinds[kind] / every)
+    function = heaviest_name(Counter({name: of for name, of in functions.items() if (kind_of(name) or name) == kind}))
+    return CLibraryLock(kind_of(function), plain_name(function), heaviest_name(callers), kinds[kind] / every)
 
 
 def stacks_that_tell(futex: FutexWaits) -> tuple[FutexStack, ...]:

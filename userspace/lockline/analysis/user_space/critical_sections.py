@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from lockline.analysis.user_space.futex_waits import FutexStack, FutexWaits
-from lockline.analysis.user_space.program_functions import is_own, own_name
+from lockline.analysis.user_space.program_functions import heaviest_name, is_own, own_name
 from lockline.recording.rows import Frame
 
 # The module of code that a JVM made (userspace/collector/naming/naming_queue.c).
@@ -21,10 +21,6 @@ _JAVA_CODE = "[java]"
 _GO_DEFER = re.compile(r"\.deferwrap\d+$")
 # Names of the program's functions on each stack, innermost first, with its samples.
 _Stacks: TypeAlias = Sequence[tuple[Sequence[str], int]]
-
-
-def _most(by_function: Mapping[str, int]) -> str:
-    return max(sorted(by_function), key=lambda name: by_function[name], default="")
 
 
 def _stacks(futexes: Iterable[FutexWaits], role: str) -> Iterator[FutexStack]:
@@ -64,7 +60,7 @@ def _wakes(futexes: Sequence[FutexWaits]) -> _Stacks:
         names = _own(stack.frames)
         first = next((frame for frame in stack.frames if is_own(frame) or frame in called), None)
         if first is not None and first in called:
-            names = [_most(called[first]), *names]
+            names = [heaviest_name(called[first]), *names]
         if names:
             found.append((names, stack.samples))
     return found
@@ -79,7 +75,7 @@ def _innermost(stacks: _Stacks, others: _Stacks) -> str:
     found: Counter[str] = Counter()
     for names, samples in stacks:
         found[next((name for name in names if name in common), names[0])] += samples
-    return _most(found)
+    return heaviest_name(found)
 
 
 def most_released(futexes: Sequence[FutexWaits]) -> str:

@@ -16,6 +16,7 @@ from lockline.analysis.user_space.user_evidence import (
     Recognised,
     Seen,
     by_process,
+    by_waiting,
     has,
     share_from,
     waiting_still,
@@ -99,7 +100,7 @@ def go_threads(processes: Processes, window_ns: int) -> Iterable[Recognised]:
         if any(entry.total.ops & _GO_FOLLOWED for entry in words.values()):
             continue
         found = [entry for entry in words.values() if share_from(entry.wakes, _GO_UNLOCKS) >= HALF]
-        found.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+        found = by_waiting(found)
         if found:
             woken = sum(entry.total.tasks_woken for entry in found)
             yield Recognised(

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, TypeAlias
 
-from lockline.analysis.user_space.program_functions import own_name
+from lockline.analysis.user_space.program_functions import heaviest_name, innermost_own
 from lockline.analysis.user_space.user_evidence import (
     HALF,
     SEVERAL,
@@ -116,14 +116,14 @@ def _python_condition(words: Iterable[Seen], window_ns: int) -> tuple[float, str
         return None
     places: Counter[str] = Counter()
     for call in (call for one in found for call in one.waits):
-        places[next(filter(None, map(own_name, call.frames)), "")] += call.wait_ns
+        places[innermost_own(call.frames)] += call.wait_ns
     del places[""]
-    return threads, max(sorted(places), key=lambda place: places[place], default="")
+    return threads, heaviest_name(places)
 
 
 def _program_at(call: Calls) -> str:
     """The program's function that yields, else the run time's: a run time yields for its locks, and for a program."""
-    return next(filter(None, map(own_name, call.frames)), "") or place_of(call)
+    return innermost_own(call.frames) or place_of(call)
 
 
 def _spinning(words: Iterable[Seen], window_ns: int) -> tuple[float, str] | None:
@@ -135,7 +135,7 @@ def _spinning(words: Iterable[Seen], window_ns: int) -> tuple[float, str] | None
         places: Counter[str] = Counter()
         for call in entry.waits:
             places[_program_at(call)] += call.wait_ns
-        return threads, max(sorted(places), key=lambda place: places[place], default="")
+        return threads, heaviest_name(places)
     return None
 
 

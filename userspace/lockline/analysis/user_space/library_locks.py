@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from lockline.analysis.user_space.c_library_locks import stacks_that_tell
 from lockline.analysis.user_space.futex_waits import FutexStack, FutexWaits
+from lockline.analysis.user_space.program_functions import heaviest_name
 from lockline.base.c_library import FUTEX_CALLERS, START, is_c_library
 from lockline.base.values import dataclass
 from lockline.recording.rows import Frame
@@ -100,13 +101,13 @@ def _told_by(stacks: Sequence[FutexStack]) -> LibraryLock | None:
             found[library] += stack.samples
             functions[library, function] += stack.samples
             callers[library, caller] += stack.samples
-    library = max(sorted(found), key=lambda name: found[name], default="")
+    library = heaviest_name(found)
     if not library or found[library] < _MOSTLY * every:
         return None
 
     def most(names: Counter[tuple[str, str]]) -> str:
         own = {name: count for (of, name), count in names.items() if of == library and name}
-        return max(sorted(own), key=lambda name: own[name], default="")
+        return heaviest_name(own)
 
     return LibraryLock(library, most(functions).partition("@")[0], most(callers), found[library] / every)
 

@@ -29,6 +29,7 @@ from lockline.analysis.user_space.user_evidence import (
     Seen,
     apart,
     below_c_library,
+    by_waiting,
     circles,
     has,
     held_over_wait,
@@ -183,7 +184,7 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
         if make.queues:
             wakers = {call.task for entry in circle for call in entry.wakes}
             circle = [entry for entry in circle if _takes_turns(make, entry, wakers)]
-        circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+        circle = by_waiting(circle)
         threads = waiting_still(circle, window_ns)
         several = several_wait(circle, window_ns)
         if make.peers and (not several or not wake_each_other(circle) or nobody_holds(circle, window_ns)):

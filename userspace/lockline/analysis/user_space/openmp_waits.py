@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from lockline.analysis.user_space import pthreads
+from lockline.analysis.user_space.program_functions import heaviest_name
 from lockline.analysis.user_space.user_evidence import (
     HALF,
     MOST,
@@ -23,6 +24,7 @@ from lockline.analysis.user_space.user_evidence import (
     Recognised,
     Seen,
     below_c_library,
+    by_waiting,
     is_yields,
     several_wait,
     share_from,
@@ -54,7 +56,7 @@ def _region(calls: Sequence[Calls]) -> str:
     found: defaultdict[str, int] = defaultdict(int)
     for call in calls:
         found[pthreads.site(call)] += call.waits
-    function = max(sorted(found), key=lambda name: found[name], default="")
+    function = heaviest_name(found)
     return function if found and found[function] >= MOST * sum(found.values()) else ""
 
 
@@ -78,7 +80,7 @@ def _of_llvm(words: Sequence[Seen], window_ns: int) -> Iterable[Recognised]:
         found = [entry for entry in words if share_from(entry.waits, names) >= MOST]
         if not any(map(is_yields, found)):
             continue
-        found.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+        found = by_waiting(found)
         why = f"threads wait for {what} in libomp, mostly by sched_yield(): {waiting(found, window_ns):.1f} on average"
         # They wake each other by chains: who wakes is not who came last.
         sites = () if make == OPENMP_LOCK else pthreads.sites_of([replace(entry, wakes=()) for entry in found])

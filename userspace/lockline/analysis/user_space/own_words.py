@@ -4,13 +4,13 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from lockline.analysis.user_space.program_functions import own_name
+from lockline.analysis.user_space.program_functions import innermost_own
 from lockline.analysis.user_space.user_evidence import (
     HALF,
-    Calls,
     Recognised,
     Seen,
     Site,
+    by_waiting,
     circles,
     expects_2,
     nobody_holds,
@@ -27,10 +27,6 @@ _FEW = 3
 
 def _waiting_in(words: Iterable[Seen], names: Sequence[str], unless: Sequence[str]) -> list[Seen]:
     return [one for one in words if not expects_2(one.total) and share_from(one.waits, names, unless) >= HALF]
-
-
-def _function(call: Calls) -> str:
-    return next(filter(None, map(own_name, call.frames)), "")
 
 
 def _comes_last(words: Sequence[Seen]) -> tuple[int, int, float]:
@@ -56,7 +52,7 @@ def _sites(words: Sequence[Seen]) -> tuple[Site, ...]:
     """Where threads wait, most waiting first.  Who comes last is known where they all wait in one function."""
     sampled: defaultdict[str, int] = defaultdict(int)
     for call in (call for entry in words for call in entry.waits):
-        sampled[_function(call)] += call.wait_ns
+        sampled[innermost_own(call.frames)] += call.wait_ns
     every = sum(sampled.values())
     wait_ns = sum(entry.total.wait_ns + open_ns(entry.total) for entry in words)
     found = []
@@ -65,11 +61,6 @@ def _sites(words: Sequence[Seen]) -> tuple[Site, ...]:
         rounds, last, part = _comes_last(words) if most else (0, 0, 0.0)
         found.append(Site(function, wait_ns * sampled[function] // every if every else 0, rounds, last, part))
     return tuple(found)
-
-
-def by_waiting(words: Iterable[Seen]) -> list[Seen]:
-    """The one first that most is waited at: it names the whole."""
-    return sorted(words, key=lambda one: (-one.total.wait_ns, one.futex.id))
 
 
 def circles_in(words: Iterable[Seen], names: Sequence[str], unless: Sequence[str]) -> Iterable[list[Seen]]:

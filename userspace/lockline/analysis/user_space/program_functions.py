@@ -2,6 +2,7 @@
 """Which functions of a stack are the program's, and not of the C library, of a run time or of a language's library."""
 
 import re
+from collections.abc import Iterable, Mapping
 
 from lockline.analysis.user_space.run_times import PYTHON_CODE, is_interpreter
 from lockline.base.c_library import FUTEX_CALLERS, is_c_library, is_cxx_library, lambda_in
@@ -76,17 +77,9 @@ def method_of(symbol: str) -> str:
     return symbol.partition("(")[0].rpartition(" ")[2]
 
 
-def python_function(symbol: str) -> tuple[str, str]:
-    """A function of Python and the file that it is in, as CPython names them: py::Class.function:/the/file.py."""
-    if not symbol.startswith(PYTHON_CODE):
-        return "", ""
-    name, _, file = symbol.removeprefix(PYTHON_CODE).partition(":")
-    return name, file
-
-
 def _own_python(symbol: str) -> str:
-    """Such a function as people know it; '' if it is of Python's own library."""
-    name, file = python_function(symbol)
+    """A function as people know it that CPython calls py::Class.function:/the/file.py; '' if it is of its library."""
+    name, _, file = symbol.removeprefix(PYTHON_CODE).partition(":")
     if _PYTHON_LIBRARY.search(file) and not _PYTHON_PACKAGES.search(file):
         return ""
     return f"{file.rpartition('/')[2]}:{name}" if file else name
@@ -102,6 +95,16 @@ def own_name(frame: Frame) -> str:
 def is_own(frame: Frame) -> bool:
     """Whether a function is the program's, and not one of the C library or of a run time."""
     return bool(own_name(frame))
+
+
+def innermost_own(frames: Iterable[Frame]) -> str:
+    """The program's function that is innermost on a stack; '' if it has none."""
+    return next(filter(None, map(own_name, frames)), "")
+
+
+def heaviest_name(weights: Mapping[str, int]) -> str:
+    """The name with the largest weight, of several the first by the alphabet; '' of none."""
+    return max(sorted(weights), key=lambda name: weights[name], default="")
 
 
 def _is_own(frame: Frame) -> bool:

@@ -19,6 +19,7 @@ from lockline.analysis.user_space.user_evidence import (
     Recognised,
     Seen,
     Site,
+    by_waiting,
     expects_2,
     held_over_wait,
     open_ns,
@@ -114,7 +115,7 @@ def rwlocks(processes: Processes, window_ns: int) -> Iterator[Recognised]:
         for address in sorted(waited_at):
             found[_rwlock_at(address, waited_at)].append(words[address])
         for low, parts in found.items():
-            parts.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+            parts = by_waiting(parts)
             calls = [call for entry in parts for call in entry.waits]
             writers = share_from(calls, _WRITER_WAITS)
             first = parts[0].futex

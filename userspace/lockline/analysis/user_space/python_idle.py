@@ -12,6 +12,7 @@ from lockline.analysis.user_space.user_evidence import (
     Processes,
     Recognised,
     Seen,
+    by_waiting,
     circles,
     share_from,
     total_of,
@@ -82,7 +83,7 @@ def python_conditions(processes: Processes, window_ns: int) -> Iterable[Recognis
                 continue
             if not works_each_time(circle, words.values(), window_ns):
                 continue
-            circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+            circle = by_waiting(circle)
             yield Recognised(
                 tuple(entry.futex.id for entry in circle),
                 PY_CONDITION,

@@ -7,7 +7,7 @@ some tell of the others in their circle.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from lockline.analysis.user_space.own_words import barrier_of, by_waiting, pool_of, take_turns
+from lockline.analysis.user_space.own_words import barrier_of, pool_of, take_turns
 from lockline.analysis.user_space.python_idle import works_each_time
 from lockline.analysis.user_space.run_times import PYTHON_CODE
 from lockline.analysis.user_space.user_evidence import (
@@ -18,6 +18,7 @@ from lockline.analysis.user_space.user_evidence import (
     Processes,
     Recognised,
     Seen,
+    by_waiting,
     circles,
     has,
     several_wait,

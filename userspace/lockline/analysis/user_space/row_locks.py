@@ -10,6 +10,7 @@ from lockline.analysis.user_space.user_evidence import (
     Processes,
     Recognised,
     Seen,
+    by_waiting,
     circles,
     has,
     seems_mutex,
@@ -81,7 +82,7 @@ def row_locks(processes: Processes, window_ns: int) -> Iterable[Recognised]:
             for entry in circle:
                 left.pop(entry.futex.address, None)
             threads = waiting_still(circle, window_ns)
-            circle.sort(key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+            circle = by_waiting(circle)
             yield Recognised(
                 tuple(entry.futex.id for entry in circle),
                 ROW_LOCK,

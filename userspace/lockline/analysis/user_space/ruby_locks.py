@@ -26,6 +26,7 @@ from lockline.analysis.user_space.user_evidence import (
     Seen,
     apart,
     below_c_library,
+    by_waiting,
     lived,
     nobody_holds,
     waiting,
@@ -160,7 +161,7 @@ def _words(words: Mapping[int, Seen]) -> Iterator[_Word]:
 
 
 def _lock(found: Sequence[Seen], make: str, sure: str, why: str, *, unclear: bool = False) -> Recognised:
-    ranked = sorted(found, key=lambda entry: (-entry.total.wait_ns, entry.futex.id))
+    ranked = by_waiting(found)
     ids = tuple(entry.futex.id for entry in ranked)
     return Recognised(ids, make, lock=not unclear, sure=sure, why=why, unclear=unclear)
 

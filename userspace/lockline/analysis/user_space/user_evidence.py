@@ -361,6 +361,11 @@ def place_of(call: Calls) -> str:
     return ""
 
 
+def by_waiting(words: Iterable[Seen]) -> list[Seen]:
+    """The one first that most is waited at: it names the whole."""
+    return sorted(words, key=lambda one: (-one.total.wait_ns, one.futex.id))
+
+
 def circles(words: Sequence[Seen]) -> list[list[Seen]]:
     """Words that one thread each waits at, parted by who wakes whom: those who queue for one lock wake each other.
 
@@ -495,23 +500,23 @@ def wakes_all_others(entry: Seen) -> bool:
     return users >= _BARRIER_THREADS and _woken_by_a_call((entry,)) >= _ALL * (users - 1)
 
 
+def wakes_all_who_sleep(words: Sequence[Seen]) -> bool:
+    """Whether each call that wakes anybody wakes nearly all: of those who spin first, some do not sleep yet."""
+    waiters = most_of(words, "waiters")
+    return waiters >= _BARRIER_THREADS and _woken_by_a_call(words) >= _ALL * (waiters - 1)
+
+
 def behaves_as_barrier(words: Sequence[Seen]) -> str:
     """Why the threads at these words wait until all have come; '' if it does not look so.
 
     Whoever wakes is one of those who wait, and wakes all others.
     """
-    waiters, woken = most_of(words, "waiters"), _woken_by_a_call(words)
-    if waiters < _BARRIER_THREADS or not _peers(words) or woken < _ALL * (waiters - 1):
+    if not wakes_all_who_sleep(words) or not _peers(words):
         return ""
     if total_of(words, "wakes_empty") > (1 - _ALL) * total_of(words, "wakes"):
         return ""
+    waiters, woken = most_of(words, "waiters"), _woken_by_a_call(words)
     return f"it behaves like a barrier: the last of {waiters} threads to come wakes {woken:.1f} at once"
-
-
-def wakes_all_who_sleep(words: Sequence[Seen]) -> bool:
-    """Whether each call that wakes anybody wakes nearly all: of those who spin first, some do not sleep yet."""
-    waiters = most_of(words, "waiters")
-    return waiters >= _BARRIER_THREADS and _woken_by_a_call(words) >= _ALL * (waiters - 1)
 
 
 def behaves_as_lock(words: Sequence[Seen], window_ns: int) -> str:

@@ -37,6 +37,7 @@ from lockline.analysis.user_space.user_evidence import (
     behaves_as_lock,
     burns_cpus,
     by_process,
+    by_waiting,
     circles,
     expects_2,
     has,
@@ -121,7 +122,7 @@ def _full_queues(processes: Processes, window_ns: int) -> Iterable[Recognised]:
                 continue
             several = several_wait(circle, window_ns)
             yield Recognised(
-                tuple(one.futex.id for one in sorted(circle, key=lambda one: (-one.total.wait_ns, one.futex.id))),
+                tuple(one.futex.id for one in by_waiting(circle)),
                 kind.make,
                 lock=several,
                 sure="high" if several else "medium",
@@ -185,7 +186,7 @@ def _pairs(processes: Processes) -> Iterable[tuple[Seen, ...]]:
             pair = [words[at] for at in (low, low + GROUP) if at in words]
             if len(pair) == 2 and all(_is_condition(one.total) for one in pair):
                 if address == low:
-                    yield tuple(sorted(pair, key=lambda one: (-one.total.wait_ns, one.futex.id)))
+                    yield tuple(by_waiting(pair))
             else:
                 yield (entry,)
 
