@@ -272,7 +272,7 @@ static void versions_that_are_not_known(void)
 static void what_is_forged(void)
 {
 	struct cpython_frames found;
-	__u64 frame, state, runtime, code;
+	__u64 frame, state, runtime, interpreter, code;
 
 	begin();
 	/* Lists without an end; a code object of another type; a name that is not to be shown. */
@@ -284,6 +284,10 @@ static void what_is_forged(void)
 	set(state + middle.thread, 8, TID + 1);
 	set(state + 8, 8, state);
 	CHECK(read_frames(runtime, 12, &found) == -ENOENT, "a list of threads without an end");
+	/* Each further interpreter has that list again. */
+	memcpy(&interpreter, image + (runtime + middle.interpreters - BASE), 8);
+	set(interpreter, 8, interpreter);
+	CHECK(read_frames(runtime, 12, &found) == -ENOENT, "a list of interpreters without an end");
 
 	code = code_of(&middle, "a\nb");
 	frame = room(128);

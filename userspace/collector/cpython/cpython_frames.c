@@ -251,9 +251,9 @@ static int find_state(struct hotspot_memory *memory, const struct layout *layout
 	__u64 interpreter;
 	int left = MOST_THREADS, err = hotspot_word(memory, runtime + layout->interpreters, &interpreter);
 
-	for (int i = 0; !err && interpreter && i < MOST_INTERPRETERS; i++) {
+	for (int i = 0; !err && interpreter && i < MOST_INTERPRETERS && left; i++) {
 		err = hotspot_word(memory, interpreter + layout->threads, out);
-		while (!err && *out && left--) {
+		for (; !err && *out && left; left--) {
 			if (is_state_of(memory, layout, *out, tid))
 				return 0;
 			err = hotspot_word(memory, *out + layout->next_thread, out);
