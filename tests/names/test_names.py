@@ -289,6 +289,13 @@ def test_what_is_no_map_of_the_process(users: UserNames, tmp_path: Path) -> None
             assert "getppid" in users.lookup(process.pid, function)[0]
 
 
+def test_of_a_large_map_the_end_is_read(users: UserNames) -> None:
+    with target(sys.executable) as (process, (_, anonymous, _)):
+        before = f"{anonymous:x} 80 {'x' * (1 << 20)}\n"
+        with map_of(process.pid, before * 100 + f"{anonymous:x} 80 made last\n"):
+            assert users.lookup(process.pid, anonymous)[0] == "made last"
+
+
 def test_a_process_that_is_gone(users: UserNames) -> None:
     with target(sys.executable) as (process, (function, _, _)):
         assert "getppid" in users.lookup(process.pid, function)[0]

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * A file that the naming helper waits for.  The helper is this program itself: it names every address after the first
- * byte of the file that it is asked about, and waits for good if that is WAITS.
+ * Files that keep the naming helper busy.  The helper is this program itself: it names every address after the first
+ * byte of the file that it is asked about, and waits for good if that is WAITS.  If that is REFUSED it opens the file
+ * for long, counts that in the file's next byte, and takes it for none.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,11 +12,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "naming/naming_client.h"
 #include "naming/naming_helper.h"
 #include "tap.h"
 
-#define WAITS 'W'
+#define WAITS   'W'
+#define REFUSED 'R'
+#define LONG_NS 50000000ull
 
 static time_t later_s;
 
@@ -43,6 +47,19 @@ static int receive(struct naming_request *request, int *fd)
 	return 0;
 }
 
+static int open_for_long(int fd)
+{
+	const __u64 until_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + LONG_NS;
+	char count = 0;
+
+	while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < until_ns)
+		continue;
+	if (pread(fd, &count, 1, 1) != 1)
+		count = 0;
+	count++;
+	return pwrite(fd, &count, 1, 1) == 1 ? -ENOEXEC : -EIO;
+}
+
 static int helper_main(void)
 {
 	struct naming_request request;
@@ -55,6 +72,8 @@ static int helper_main(void)
 			answer.error = -EINVAL;
 		while (*answer.name == WAITS)
 			pause();
+		if (*answer.name == REFUSED)
+			answer.error = open_for_long(fd);
 		if (send(STDIN_FILENO, &answer, sizeof(answer), 0) != sizeof(answer))
 			return 1;
 	}
@@ -72,12 +91,12 @@ static void put(const struct asked *asked, char byte)
 	CHECK(pwrite(asked->file, &byte, 1, 0) == 1, "the file");
 }
 
-static struct asked begin(void)
+static struct asked begin(char byte)
 {
 	struct asked asked = {.file = memfd_create("asked", MFD_CLOEXEC)};
 	struct stat status = {};
 
-	put(&asked, WAITS);
+	put(&asked, byte);
 	CHECK(!fstat(asked.file, &status) && !naming_client_open(&asked.client), "a client");
 	asked.object = naming_client_object(asked.client, dup(asked.file), &status);
 	return asked;
@@ -110,7 +129,7 @@ static __u64 restarts(const struct asked *asked)
 
 static void test_a_file_that_was_waited_for_is_asked_once_more(void)
 {
-	struct asked asked = begin();
+	struct asked asked = begin(WAITS);
 
 	CHECK(ask(&asked, 'a') == -EAGAIN && restarts(&asked) == 1, "its helper is given up");
 	put(&asked, 'a');
@@ -122,7 +141,7 @@ static void test_a_file_that_was_waited_for_is_asked_once_more(void)
 
 static void test_and_no_more(void)
 {
-	struct asked asked = begin();
+	struct asked asked = begin(WAITS);
 	struct naming_counts counts;
 
 	CHECK(ask(&asked, 'a') == -EAGAIN, "the first time");
@@ -136,9 +155,28 @@ static void test_and_no_more(void)
 	end(&asked);
 }
 
+static int openings(const struct asked *asked)
+{
+	char count = 0;
+
+	return pread(asked->file, &count, 1, 1) == 1 ? count : 0;
+}
+
+static void test_a_file_that_takes_long_to_open_is_opened_seldom(void)
+{
+	struct asked asked = begin(REFUSED);
+
+	CHECK(ask(&asked, 0) == -ENOEXEC && openings(&asked) == 1, "%d openings", openings(&asked));
+	CHECK(ask(&asked, 0) == -EAGAIN && openings(&asked) == 1, "%d openings", openings(&asked));
+	later_s += 3600;
+	CHECK(ask(&asked, 0) == -ENOEXEC && openings(&asked) == 2, "%d openings", openings(&asked));
+	end(&asked);
+}
+
 static const struct test tests[] = {
 	TEST(test_a_file_that_was_waited_for_is_asked_once_more),
 	TEST(test_and_no_more),
+	TEST(test_a_file_that_takes_long_to_open_is_opened_seldom),
 };
 
 int main(int argc, char **argv)

@@ -45,6 +45,9 @@
 /* Pages of a process's memory for one question, and how long they are read. */
 #define MOST_PAGES 8192
 #define PAGES_NS   3000000000ull
+/* Opening a file takes this part of the helper's time at most; what takes less than so long is not counted. */
+#define OPENING_COST 64
+#define CHEAP_NS     10000000ull
 /* Starts beyond these, and one a second, are refused: files that kill it must not keep a CPU busy. */
 #define STARTS 64
 
@@ -66,6 +69,7 @@ struct object {
 	bool sent; /* the helper that runs has it */
 	bool bad;
 	__u64 again_ns; /* a helper waited for it: when it is asked once more; 0: none did */
+	__u64 next_ns;  /* it may be opened again */
 };
 
 struct naming_client {
@@ -355,8 +359,12 @@ static void find_debug_file(struct object *object, const struct naming_answer *a
 static int send_object(struct naming_client *client, struct object *object, int *refusal)
 {
 	struct question question = {.request.type = object->identity.open};
+	const __u64 begin = client->running_cpu_ns;
 	int err = ask(client, object, &question, object->fd);
+	const __u64 cost = client->running_cpu_ns - begin;
 
+	if (!err && cost > CHEAP_NS)
+		object->next_ns = now_ns() + OPENING_COST * cost;
 	*refusal = err ? 0 : question.answer.error;
 	if (err || *refusal)
 		return err;
@@ -436,7 +444,7 @@ static int ask_about(struct naming_client *client, __u64 number, struct question
 
 	if (!object || object->bad)
 		return -ENOENT;
-	if (now_ns() < object->again_ns)
+	if (now_ns() < object->again_ns || (!object->sent && now_ns() < object->next_ns))
 		return -EAGAIN;
 	object->used = ++client->uses;
 	for (int i = 0; err == -EPIPE && i < 2; i++)

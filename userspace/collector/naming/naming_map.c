@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "naming/naming_map.h"
 
-#define MOST_BYTES (64u << 20)
-#define MOST_CODE  (1u << 20)
+/* With what it is parsed into, less than lets the helper close other files. */
+#define MOST_BYTES (32u << 20)
+#define MOST_CODE  (1u << 19)
 /* Places that overlap: so many are looked at. */
 #define MOST_BEFORE 64
 
@@ -35,7 +37,7 @@ static __u32 count_lines(const char *text)
 {
 	__u32 count = 0;
 
-	while ((text = strchr(text, '\n')) && count < MOST_CODE) {
+	while ((text = strchr(text, '\n'))) {
 		count++;
 		text++;
 	}
@@ -43,9 +45,9 @@ static __u32 count_lines(const char *text)
 }
 
 /* The last line may be half written: only whole ones are read. */
-static void read_lines(struct naming_map *map, __u32 most)
+static void read_lines(struct naming_map *map, char *line, __u32 most)
 {
-	char *line = map->text, *end;
+	char *end;
 
 	while (map->count < most && (end = strchr(line, '\n'))) {
 		struct code *code = &map->code[map->count];
@@ -73,22 +75,29 @@ static int by_start(const void *a, const void *b)
 	return one->name < other->name ? -1 : one->name > other->name;
 }
 
+/* The last lines, which are of the code that was made last.  cut: what was read begins within a line. */
+static void parse(struct naming_map *map, bool cut)
+{
+	char *line = cut ? strchr(map->text, '\n') : map->text;
+	__u32 lines = line ? count_lines(line) : 0;
+
+	for (; lines > MOST_CODE; lines--)
+		line = strchr(line, '\n') + 1;
+	map->code = lines ? malloc(lines * sizeof(*map->code)) : NULL;
+	if (map->code)
+		read_lines(map, line, lines);
+}
+
 struct naming_map *naming_map_open(int fd)
 {
 	struct naming_map *map = calloc(1, sizeof(*map));
-	off_t size = lseek(fd, 0, SEEK_END);
-	__u32 lines;
+	const off_t size = lseek(fd, 0, SEEK_END), most = size < MOST_BYTES ? size : MOST_BYTES;
 
-	if (size > MOST_BYTES)
-		size = MOST_BYTES;
-	if (map && size > 0 && !lseek(fd, 0, SEEK_SET))
-		map->text = malloc(size + 1);
+	if (map && most > 0 && lseek(fd, size - most, SEEK_SET) >= 0)
+		map->text = malloc(most + 1);
 	if (map && map->text) {
-		map->text[read_text(fd, map->text, size)] = 0;
-		lines = count_lines(map->text);
-		map->code = lines ? malloc(lines * sizeof(*map->code)) : NULL;
-		if (map->code)
-			read_lines(map, lines);
+		map->text[read_text(fd, map->text, most)] = 0;
+		parse(map, most < size);
 	}
 	close(fd);
 	if (!map || !map->count) {

@@ -7,7 +7,7 @@
 
 struct naming_map;
 
-/* Takes the descriptor.  Bounded: of a larger file the rest is not in it.  NULL: no memory, or no such line. */
+/* Takes the descriptor.  Bounded: of a larger file the end alone is in it.  NULL: no memory, or no such line. */
 struct naming_map *naming_map_open(int fd);
 void naming_map_close(struct naming_map *map);
 /* Of several at the address the one that was written last; NULL: none. */

@@ -25,6 +25,8 @@
 /* Its mappings are read again when an address is in none of them, and after a while in any case. */
 #define REFRESH_NS 1000000000ull
 #define STALE_NS   (10 * REFRESH_NS)
+/* Maps of code take this part of the helper's time at most, those of one process: it may write them all the while. */
+#define MAP_COST 64
 /* It is taken for the same process so long after it was looked at. */
 #define IDENTIFIED_NS 20000000ull
 
@@ -43,8 +45,8 @@ struct process {
 	__u64 refreshed_ns; /* mappings were read */
 	__u64 identified_ns;
 	struct perf_map map;
-	__u64 map_object; /* of its file, as it was then; 0: it has none */
-	__u64 map_ns;     /* it was looked for; 0: never */
+	__u64 map_object;  /* of its file, as it was then; 0: it has none */
+	__u64 map_next_ns; /* it is not looked for before */
 };
 
 struct user_symbols {
@@ -179,31 +181,42 @@ static int name_in_module(struct user_symbols *users, const struct process *proc
 	return err == -EAGAIN ? err : 0;
 }
 
+static __u64 helper_cpu_ns(const struct user_symbols *users)
+{
+	struct naming_counts counts;
+
+	naming_client_counts(users->client, &counts);
+	return counts.cpu_ns;
+}
+
 /* Code that was made at run time; the file may have been written since it was read. */
 static bool name_in_map(struct user_symbols *users, struct process *process, __u64 address, char *name, size_t size,
 			__u64 *offset)
 {
 	const struct naming_place place = {.distance = address};
+	const __u64 begin_ns = helper_cpu_ns(users);
+	__u64 pause_ns;
 	struct stat status;
 	int fd;
 
 	*name = 0;
 	if (process->map_object)
 		naming_client_symbol(users->client, process->map_object, &place, name, size, offset);
-	if (*name || (process->map_ns && now_ns() - process->map_ns < REFRESH_NS))
+	if (*name || now_ns() < process->map_next_ns)
 		return *name;
-	process->map_ns = now_ns();
 	fd = perf_map_open(&process->map, &status);
 	process->map_object = fd < 0 ? 0 : naming_client_map(users->client, fd, &status);
 	if (process->map_object)
 		naming_client_symbol(users->client, process->map_object, &place, name, size, offset);
+	pause_ns = MAP_COST * (helper_cpu_ns(users) - begin_ns);
+	process->map_next_ns = now_ns() + (pause_ns > REFRESH_NS ? pause_ns : REFRESH_NS);
 	return *name;
 }
 
 void user_symbols_maps_again(struct user_symbols *users)
 {
 	for (unsigned int i = 0; i < users->count; i++)
-		users->processes[i].map_ns = 0;
+		users->processes[i].map_next_ns = 0;
 }
 
 int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, char *name, size_t name_size,
