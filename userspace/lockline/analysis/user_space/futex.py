@@ -9,6 +9,7 @@ from lockline.analysis.behind import Place, Places, behind_of, blame
 from lockline.analysis.blocked import BlockedThread, kept_idle
 from lockline.analysis.model import Figures
 from lockline.analysis.samples import UNKNOWN_WAITER
+from lockline.analysis.user_space.crowds import same_by_samples
 from lockline.analysis.user_space.futex_waits import (
     BARRIER,
     CONDITION,
@@ -278,6 +279,7 @@ def _seen(
                 sample.waits,
                 sample.wait_ns,
                 frames.get(sample.stack, ()),
+                sample.samples,
             )
             for sample in samples.get(futex, ())
             if sample.role == role
@@ -496,19 +498,19 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     if not totals:
         return Futexes((), ()) if _were_recorded(recording) else None
     semaphores = {row.futex: row.calls for row in recording.table(user_rows.FutexSemaphore)}
+    samples: defaultdict[int, list[user_rows.FutexSample]] = defaultdict(list)
+    for sample in recording.table(user_rows.FutexSample):
+        if _possible(sample):
+            samples[sample.futex].append(sample)
     found = []
     for total in totals:
         semaphore = is_semaphore(total, semaphores.get(total.futex, 0))
-        kind, why = nature(total, semaphore)
+        kind, why = nature(total, semaphore, same_by_samples(samples[total.futex]))
         if kind != NONE and not known[total.futex].tgid:
             kind, why = UNCLEAR, _MANY
         figures = _figures(recording, total.slept, total.wait_ns, total.max_ns, total.histogram)
         latency = _figures(recording, total.slept, total.latency_ns, total.max_latency_ns, total.latency_histogram)
         found.append(FutexWaits(known[total.futex], total, kind, why, figures, latency, semaphore))
-    samples: defaultdict[int, list[user_rows.FutexSample]] = defaultdict(list)
-    for sample in recording.table(user_rows.FutexSample):
-        if _possible(sample):
-            samples[sample.futex].append(sample)
     for entry in found:
         samples[entry.futex.id] = of_all_waits(entry.total, samples[entry.futex.id])
     waiters = recording.waiters()

@@ -3,6 +3,7 @@
 
 from lockline.analysis.blocked import BlockedThread
 from lockline.analysis.model import Figures
+from lockline.analysis.user_space.crowds import is_crowd, wakes_itself
 from lockline.analysis.user_space.hidden_waits import HiddenWaits
 from lockline.analysis.user_space.java_monitors import Monitor
 from lockline.analysis.user_space.user_evidence import YIELD_OP, Goroutines, open_ns
@@ -58,8 +59,6 @@ OPS = {
 # Shares of the rules below.
 _MOST = 0.8
 _HALF = 0.5
-# Hashes of 128 beyond which a set of threads says nothing any more.
-_FULL_SET = 96
 # Fewer calls than this that expect a 2 may be a counter that passed it.
 _FEW_CALLS = 3
 
@@ -227,8 +226,11 @@ def _is_handed(total: user_rows.FutexTotal) -> bool:
     return total.waiters == 1 and not total.both and total.tasks_woken >= _MOST * max(total.slept, _FEW_CALLS)
 
 
-def nature(total: user_rows.FutexTotal, semaphore: bool = False) -> tuple[str, str]:
-    """What a futex is, by how it is used, and the reason: the first rule of docs/futex.md that holds."""
+def nature(total: user_rows.FutexTotal, semaphore: bool = False, same: bool | None = False) -> tuple[str, str]:
+    """What a futex is, by how it is used, and the reason: the first rule of docs/futex.md that holds.
+
+    same: of a crowd, whether its samples say that those who wake are those who wait; None: they do not tell.
+    """
     if total.ops == YIELD_OP:
         return SPIN, "threads give their CPU away and look again (sched_yield): what they wait for, no futex tells"
     if not total.slept and not total.open_waits:
@@ -239,7 +241,8 @@ def nature(total: user_rows.FutexTotal, semaphore: bool = False) -> tuple[str, s
         return LOCK, (
             f"in {total.owners:,} of {total.owner_samples:,} samples another live thread of the process owned it"
         )
-    shared = total.both >= _HALF * total.waiters > 0 and max(total.waiters, total.wakers) <= _FULL_SET
+    crowd = is_crowd(total.waiters, total.wakers)
+    shared = bool(same) if crowd else wakes_itself(total)
     if total.value_2 >= _HALF * total.calls and shared:
         return LOCK, "waits expect the value 2 (locked, with waiters), and the threads that wait also wake"
     handed = _is_handed(total)
@@ -253,6 +256,11 @@ def nature(total: user_rows.FutexTotal, semaphore: bool = False) -> tuple[str, s
         return (
             UNCLEAR,
             "a semaphore (sem_wait) that its waiters also post: a lock, or threads that take turns",
+        )
+    if crowd and same is None and total.wakers >= _HALF * total.waiters:
+        return (
+            UNCLEAR,
+            "so many threads wait and wake here that nobody can tell whether they are the same: record for longer",
         )
     if semaphore:
         return SEMAPHORE, "a semaphore (sem_wait): those who post it are not those who wait for it"

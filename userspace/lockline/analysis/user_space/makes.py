@@ -5,6 +5,11 @@ import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
+from lockline.analysis.user_space.behaviour import (
+    held_over_wait,
+    nobody_holds,
+    wake_each_other,
+)
 from lockline.analysis.user_space.python_gil import GROUP
 from lockline.analysis.user_space.user_evidence import (
     ABSL_MUTEX,
@@ -32,16 +37,13 @@ from lockline.analysis.user_space.user_evidence import (
     by_waiting,
     circles,
     has,
-    held_over_wait,
     is_yields,
-    nobody_holds,
     seems_mutex,
     several_wait,
     share_from,
     share_of,
     total_of,
     waiting_still,
-    wake_each_other,
 )
 from lockline.base.values import dataclass
 from lockline.recording import rows, user_rows

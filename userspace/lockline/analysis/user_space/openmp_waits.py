@@ -13,6 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from lockline.analysis.user_space import pthreads
+from lockline.analysis.user_space.behaviour import (
+    wakes_all_others,
+)
 from lockline.analysis.user_space.program_functions import heaviest_name
 from lockline.analysis.user_space.user_evidence import (
     HALF,
@@ -30,7 +33,6 @@ from lockline.analysis.user_space.user_evidence import (
     share_from,
     share_of,
     waiting,
-    wakes_all_others,
 )
 from lockline.recording import user_rows
 

@@ -4,6 +4,10 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from lockline.analysis.user_space.behaviour import (
+    nobody_holds,
+    wake_each_other,
+)
 from lockline.analysis.user_space.program_functions import innermost_own
 from lockline.analysis.user_space.user_evidence import (
     HALF,
@@ -13,12 +17,10 @@ from lockline.analysis.user_space.user_evidence import (
     by_waiting,
     circles,
     expects_2,
-    nobody_holds,
     open_ns,
     several_wait,
     share_from,
     waiting,
-    wake_each_other,
 )
 
 # Of threads; two that wait for each other tell little.

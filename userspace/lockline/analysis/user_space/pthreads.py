@@ -7,6 +7,9 @@ glibc exports these functions, so their names are there in stripped programs too
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from lockline.analysis.user_space.behaviour import (
+    held_over_wait,
+)
 from lockline.analysis.user_space.user_evidence import (
     ANY_BARRIER,
     BARRIER,
@@ -21,7 +24,6 @@ from lockline.analysis.user_space.user_evidence import (
     Site,
     by_waiting,
     expects_2,
-    held_over_wait,
     open_ns,
     seems_mutex,
     share_from,

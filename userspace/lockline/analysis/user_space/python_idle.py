@@ -4,6 +4,9 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
+from lockline.analysis.user_space.behaviour import (
+    waiting_of,
+)
 from lockline.analysis.user_space.user_evidence import (
     HALF,
     MOST,
@@ -16,7 +19,6 @@ from lockline.analysis.user_space.user_evidence import (
     circles,
     share_from,
     total_of,
-    waiting_of,
     waiting_still,
     waits_for_notice,
 )

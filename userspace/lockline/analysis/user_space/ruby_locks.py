@@ -15,9 +15,14 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from lockline.analysis.user_space.behaviour import (
+    NEARLY_ALL,
+    lived,
+    nobody_holds,
+    wake_each_other,
+)
 from lockline.analysis.user_space.user_evidence import (
     HALF,
-    NEARLY_ALL,
     RUBY_GVL,
     RUBY_MUTEX,
     Calls,
@@ -27,10 +32,7 @@ from lockline.analysis.user_space.user_evidence import (
     apart,
     below_c_library,
     by_waiting,
-    lived,
-    nobody_holds,
     waiting,
-    wake_each_other,
 )
 from lockline.base.c_library import is_c_library
 from lockline.base.values import dataclass

@@ -9,6 +9,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from lockline.analysis.user_space import openmp_waits, pthreads
+from lockline.analysis.user_space.behaviour import (
+    behaves_as_barrier,
+    behaves_as_lock,
+    wakes_all_who_sleep,
+)
 from lockline.analysis.user_space.futex_waits import UNCLEAR, nature
 from lockline.analysis.user_space.go_locks import HARDLY, go_threads, goroutines
 from lockline.analysis.user_space.java_waits import java_waits
@@ -33,8 +38,6 @@ from lockline.analysis.user_space.user_evidence import (
     Processes,
     Recognised,
     Seen,
-    behaves_as_barrier,
-    behaves_as_lock,
     burns_cpus,
     by_process,
     by_waiting,
@@ -48,7 +51,6 @@ from lockline.analysis.user_space.user_evidence import (
     share_from,
     share_of,
     waiting,
-    wakes_all_who_sleep,
 )
 from lockline.base.values import dataclass
 from lockline.recording import user_rows

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How words behave, whatever make they are of: like a lock, like a barrier, or as nobody's who is idle.
+
+A lock: somebody has it while others wait, and whoever lets go wakes one of those who wait, or all of them.  A barrier:
+who comes last wakes all others.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from lockline.analysis.user_space.crowds import is_crowd, same_threads
+from lockline.analysis.user_space.user_evidence import (
+    HALF,
+    MOST,
+    Calls,
+    Seen,
+    asleep,
+    is_yields,
+    most_of,
+    several_wait,
+    total_of,
+    waiting,
+)
+
+# Of a window: waits elsewhere by one thread at a time, of those who queue for a lock.
+NEARLY_ALL = 0.8
+_ONE_THREAD = 1.1
+_SEVERAL_TASKS = 2
+# At a lock's holder: fewer may all be of one moment.
+_ENOUGH_LOOKS = 10
+# Threads that were asleep for this part of a window lived that long at least; shorter lives cannot be told.
+_MOSTLY_THERE = 0.6
+# Tasks woken by one call: a lock lets one in, a barrier all.
+_ONE_AT_A_TIME = 1.5
+# Of the others, by one call, at a barrier; and the fewest threads that show it.
+_ALL = 0.9
+_BARRIER_THREADS = 3
+# Of the window, in which all who use a word may seem asleep there, although it is a lock.
+_MOMENT = 0.05
+# What a thread's last wait may have too much, as a recording ends.
+_EDGE_NS = 10_000_000
+# Of all wakes of a word: a thread that makes fewer does not take the lock.
+_NOW_AND_THEN = 0.05
+
+
+def samples_by_task(calls: Iterable[Calls]) -> Counter[int]:
+    """How many samples each task has."""
+    found: Counter[int] = Counter()
+    for call in calls:
+        found[call.task] += call.samples
+    return found
+
+
+def are_crowd(words: Sequence[Seen]) -> bool:
+    """Whether more threads use one of these words than its sets can tell apart."""
+    return any(is_crowd(entry.total.waiters, entry.total.wakers) for entry in words)
+
+
+def crowd_wakes_itself(words: Sequence[Seen]) -> bool | None:
+    """Whether the threads of a crowd that wake are those that wait; None: the samples do not tell."""
+    waits = samples_by_task(call for entry in words for call in entry.waits)
+    return same_threads(waits, samples_by_task(call for entry in words for call in entry.wakes))
+
+
+def wake_each_other(words: Sequence[Seen]) -> bool:
+    """Whether most wakes of these words come from threads that wait at one of them."""
+    if are_crowd(words):
+        return bool(crowd_wakes_itself(words))
+    inside = {call.task for entry in words for call in entry.waits}
+    wakes = [(call.task in inside, call.waits) for entry in words for call in entry.wakes]
+    return sum(waits for peer, waits in wakes if peer) >= MOST * sum(waits for _, waits in wakes) > 0
+
+
+def _users(words: Sequence[Seen]) -> int:
+    """Threads that wait at these words, and others that wake there more than now and then: one who never waits."""
+    waiting_there = {call.task for entry in words for call in entry.waits}
+    wakes: defaultdict[int, int] = defaultdict(int)
+    for call in (call for entry in words for call in entry.wakes):
+        wakes[call.task] += call.waits
+    often = _NOW_AND_THEN * sum(wakes.values())
+    others = {task for task, count in wakes.items() if count >= often} - waiting_there
+    waiters = most_of(words, "waiters") if len(words) == 1 else 0
+    return max(len(waiting_there), waiters) + len(others)
+
+
+def nobody_holds(words: Sequence[Seen], window_ns: int) -> bool:
+    """Whether all threads that use these words were asleep there at once, for more than a moment.
+
+    While threads wait for a lock, one of the others has it.  Time from the wake-up to the CPU is no sleep: whoever
+    was woken may have been given the lock.  How many threads a crowd has is not known.
+    """
+    if are_crowd(words):
+        return False
+    users = _users(words)
+    # Waits that end while a recording ends count as a whole: of a short one, that is much.
+    edges = users * _EDGE_NS / window_ns if window_ns else 0.0
+    return asleep(words, window_ns) > users - 1 + min(_MOMENT + edges, HALF)
+
+
+def lived(slept_ns: Iterable[int], window_ns: int) -> int:
+    """For how long threads were there, that may have started late: as long at least as the one that slept most."""
+    most = max(slept_ns, default=0)
+    return min(most, window_ns) if most >= _MOSTLY_THERE * window_ns else window_ns
+
+
+def waiting_of(tasks: Collection[int], words: Iterable[Seen]) -> dict[int, int]:
+    """How long these tasks waited at these words, ns, by what their samples stand for."""
+    found: defaultdict[int, int] = defaultdict(int)
+    for entry in words:
+        sampled = sum(call.wait_ns for call in entry.waits)
+        for call in entry.waits:
+            if call.task in tasks and sampled:
+                found[call.task] += entry.total.wait_ns * call.wait_ns // sampled
+    return dict(found)
+
+
+def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int) -> str:
+    """Why a lock's holder waits at another word nearly all the time; '' if it does not.
+
+    One thread at a time waits there, each of them one that queues for the lock too, and all others queue meanwhile:
+    a queue of workers, or a lock that is held over a wait.
+    """
+    queue = {call.task for entry in lock for call in entry.waits}
+    looks = sum(entry.looks for entry in lock)
+    if len(queue) < _SEVERAL_TASKS or not window_ns:
+        return ""
+    # The holder was seen at work.
+    if looks >= _ENOUGH_LOOKS and sum(entry.ran for entry in lock) >= HALF * looks:
+        return ""
+    # Who gives its CPU away runs on when it gets one.
+    elsewhere = waiting_of(queue, (entry for entry in others if not is_yields(entry)))
+    at_lock = waiting_of(queue, lock)
+    lived_ns = lived((at_lock.get(task, 0) + elsewhere.get(task, 0) for task in queue), window_ns)
+    asleep = sum(elsewhere.values()) / lived_ns
+    at_work = len(queue) - asleep - waiting(lock, lived_ns)
+    if len(elsewhere) < _SEVERAL_TASKS or not NEARLY_ALL <= asleep <= _ONE_THREAD or at_work > HALF:
+        return ""
+    return (
+        f"its holder waits at another futex, {asleep:.0%} of the time: workers wait for their next job, or the lock is"
+        " held during a wait; the stacks of those waits show which"
+    )
+
+
+def _peers(words: Sequence[Seen]) -> bool:
+    waiters, wakers, both = (most_of(words, name) for name in ("waiters", "wakers", "both"))
+    if total_of(words, "timed_out") >= HALF * max(total_of(words, "slept"), 1):
+        return False
+    if are_crowd(words):
+        return bool(crowd_wakes_itself(words))
+    return waiters > 1 and both >= MOST * max(wakers, 1) and both >= HALF * waiters
+
+
+def _woken_by_a_call(words: Sequence[Seen]) -> float:
+    """Tasks that a call wakes on average, of the calls that wake any."""
+    calls = total_of(words, "wakes") - total_of(words, "wakes_empty")
+    return total_of(words, "tasks_woken") / calls if calls > 0 else 0.0
+
+
+def wakes_all_others(entry: Seen) -> bool:
+    """Whether each call wakes nearly all who use the word, three threads or more: whoever wakes may never wait."""
+    users = _users((entry,))
+    return users >= _BARRIER_THREADS and _woken_by_a_call((entry,)) >= _ALL * (users - 1)
+
+
+def wakes_all_who_sleep(words: Sequence[Seen]) -> bool:
+    """Whether each call that wakes anybody wakes nearly all: of those who spin first, some do not sleep yet."""
+    waiters = most_of(words, "waiters")
+    return waiters >= _BARRIER_THREADS and _woken_by_a_call(words) >= _ALL * (waiters - 1)
+
+
+def behaves_as_barrier(words: Sequence[Seen]) -> str:
+    """Why the threads at these words wait until all have come; '' if it does not look so.
+
+    Whoever wakes is one of those who wait, and wakes all others.
+    """
+    if not wakes_all_who_sleep(words) or not _peers(words):
+        return ""
+    if total_of(words, "wakes_empty") > (1 - _ALL) * total_of(words, "wakes"):
+        return ""
+    waiters, woken = most_of(words, "waiters"), _woken_by_a_call(words)
+    return f"it behaves like a barrier: the last of {waiters} threads to come wakes {woken:.1f} at once"
+
+
+def behaves_as_lock(words: Sequence[Seen], window_ns: int) -> str:
+    """Why the threads at these words contend for a lock of whatever make; '' if something speaks against it.
+
+    More than one waits nearly all the time, whoever wakes is one of those who wait, somebody can have the lock, and
+    most waits end by a wake.  A dispatcher does not wait where its workers do, polls time out, and workers without
+    work are all asleep.
+    """
+    woken, threads = _woken_by_a_call(words), waiting(words, window_ns)
+    if not _peers(words) or not several_wait(words, window_ns) or not woken or behaves_as_barrier(words):
+        return ""
+    if nobody_holds(words, window_ns) or (any(map(is_yields, words)) and wakes_all_who_sleep(words)):
+        return ""
+    # Workers may pass jobs on, as those of a queue of Python do; who has jobs for them does not wait there.
+    if any(entry.waits and entry.wakes for entry in words) and not wake_each_other(words):
+        return ""
+    how = "one at a time"
+    if woken > _ONE_AT_A_TIME:
+        how = f"{woken:.1f} at a time, of which one gets it"
+    return f"{threads:.1f} threads wait on average, and those that wait wake each other, {how}: it behaves like a lock"
