@@ -37,7 +37,7 @@
 
 #include "base/patience.h"
 #include "memory/live_sums.h"
-#include "naming/naming_helper.h"
+#include "helper/naming_helper.h"
 #include "names/symbols.h"
 #include "recording/recording_rows.h"
 

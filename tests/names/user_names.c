@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "naming/naming_helper.h"
+#include "helper/naming_helper.h"
 #include "naming/user_symbols.h"
 #include "naming/user_unwind.h"
 

@@ -20,14 +20,14 @@
 
 static __u8 image[BYTES];
 static __u64 used;
-static struct hotspot_memory memory;
+static struct target_memory memory;
 static struct cpython_known known;
 
 static int fetch(void *context, __u64 address, __u8 *out)
 {
-	if (address < BASE || address - BASE > BYTES - HOTSPOT_PAGE)
+	if (address < BASE || address - BASE > BYTES - TARGET_PAGE)
 		return -EFAULT;
-	memcpy(out, image + (address - BASE), HOTSPOT_PAGE);
+	memcpy(out, image + (address - BASE), TARGET_PAGE);
 	return 0;
 }
 
@@ -67,9 +67,9 @@ static void begin(void)
 {
 	memset(image, 0, sizeof(image));
 	memset(&known, 0, sizeof(known));
-	used = HOTSPOT_PAGE;
+	used = TARGET_PAGE;
 	memory.fetch = fetch;
-	hotspot_memory_begin(&memory);
+	target_begin(&memory);
 }
 
 static __u64 code_of(const struct version *version, const char *name)
@@ -119,7 +119,7 @@ static __u64 runtime_of(const struct version *version, __u64 first)
 static int read_of(const struct cpython_interpreter *interpreter, const struct cpython_thread *thread,
 		   struct cpython_frames *found)
 {
-	hotspot_memory_begin(&memory);
+	target_begin(&memory);
 	return cpython_frames_read(&memory, &known, 1, interpreter, thread, found);
 }
 

@@ -2,7 +2,7 @@
 /* Names of C++ and Rust functions as people write them; hostile ones end too. */
 #include <stdlib.h>
 
-#include "naming/demangle.h"
+#include "elf/demangle.h"
 #include "tap.h"
 
 #define SIZE 256

@@ -2,7 +2,7 @@
 /* Go's table of functions: what it says, and that nothing outside is read whatever it says. */
 #include <stdlib.h>
 
-#include "naming/go_table.h"
+#include "elf/go_table.h"
 #include "tap.h"
 
 #define FUNCTIONS 3

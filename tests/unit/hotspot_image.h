@@ -15,13 +15,13 @@
 static __u8 image[BYTES];
 static __u64 used;
 static __u64 addresses[HOTSPOT_SYMBOLS];
-static struct hotspot_memory memory;
+static struct target_memory memory;
 
 static inline int fetch(void *context, __u64 address, __u8 *out)
 {
-	if (address < BASE || address - BASE > BYTES - HOTSPOT_PAGE)
+	if (address < BASE || address - BASE > BYTES - TARGET_PAGE)
 		return -EFAULT;
-	memcpy(out, image + (address - BASE), HOTSPOT_PAGE);
+	memcpy(out, image + (address - BASE), TARGET_PAGE);
 	return 0;
 }
 

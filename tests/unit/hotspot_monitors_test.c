@@ -194,13 +194,13 @@ static void put_jvm(enum version version)
 
 static int look(__u32 cursor)
 {
-	hotspot_memory_begin(&memory);
+	target_begin(&memory);
 	return hotspot_monitors_read(&layout, &memory, &known, 1, cursor, &found);
 }
 
 static int open_jvm(void)
 {
-	hotspot_memory_begin(&memory);
+	target_begin(&memory);
 	return hotspot_layout_read(&layout, &memory, addresses);
 }
 
@@ -314,7 +314,7 @@ static void any_bytes(void)
 			CHECK(memchr(found.list[j].class, 0, HOTSPOT_CLASS) &&
 				      memchr(found.list[j].owner_name, 0, HOTSPOT_THREAD),
 			      "a text without end");
-		CHECK(memory.left > HOTSPOT_MOST / 2, "%u pages were read", HOTSPOT_MOST - memory.left);
+		CHECK(memory.left > TARGET_MOST / 2, "%u pages were read", TARGET_MOST - memory.left);
 	}
 }
 

@@ -166,14 +166,14 @@ static int open_jvm(void)
 {
 	int err;
 
-	hotspot_memory_begin(&memory);
+	target_begin(&memory);
 	err = hotspot_layout_read(&layout, &memory, addresses);
 	return err ?: hotspot_heaps_read(&heaps, &layout, &memory);
 }
 
 static int look(int segment, __u64 place)
 {
-	hotspot_memory_begin(&memory);
+	target_begin(&memory);
 	return hotspot_code_at(&heaps, &layout, &memory, low + segment * SEGMENT + 16 + 128 + place, &code);
 }
 
@@ -264,7 +264,7 @@ static void any_bytes(void)
 			continue;
 		look(NMETHOD, PLACE);
 		CHECK(code.inlined_count <= HOTSPOT_INLINED, "%u", code.inlined_count);
-		CHECK(memory.left > HOTSPOT_MOST / 2, "%u pages were read", HOTSPOT_MOST - memory.left);
+		CHECK(memory.left > TARGET_MOST / 2, "%u pages were read", TARGET_MOST - memory.left);
 		look(STUB, 8);
 		hotspot_method_name(&layout, &memory, outer_method, name, sizeof(name));
 	}

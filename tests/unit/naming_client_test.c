@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "naming/naming_client.h"
-#include "naming/naming_helper.h"
+#include "helper/naming_helper.h"
 #include "tap.h"
 
 #define WAITS   'W'

@@ -21,14 +21,14 @@
 #define SIZE   200
 #define FORGED 2
 
-static struct naming_jvm interpreter = {.number = 1};
+static struct naming_runtime interpreter = {.number = 1};
 static struct python_stacks stacks;
 static __u8 copy[4096];
 static __u64 caller, sp;
 static pid_t tid;
 
 /* The thread is in FIRST, as its stack has it. */
-int naming_client_python(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+int naming_client_python(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_runtime *jvm,
 			 const struct cpython_thread *thread, struct cpython_frames *frames)
 {
 	if (jvm->number == FORGED) {

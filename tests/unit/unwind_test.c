@@ -11,7 +11,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "naming/naming_objects.h"
+#include "helper/naming_objects.h"
 #include "naming/unwind_memo.h"
 #include "naming/user_unwind.h"
 #include "tap.h"
@@ -63,13 +63,13 @@ int naming_client_unwind(struct naming_client *client, __u64 object, const struc
 }
 
 /* No JVM runs here. */
-int naming_client_hotspot(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+int naming_client_hotspot(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_runtime *jvm,
 			  const struct naming_stack *stack, struct naming_frames *frames)
 {
 	return -ENOENT;
 }
 
-int naming_client_monitors(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+int naming_client_monitors(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_runtime *jvm,
 			   __u32 cursor, struct hotspot_monitors *monitors)
 {
 	return -ENOENT;
@@ -80,13 +80,14 @@ void naming_client_counts(const struct naming_client *client, struct naming_coun
 	*out = (struct naming_counts){};
 }
 
-int naming_client_python(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *interpreter,
-			 const struct cpython_thread *thread, struct cpython_frames *frames)
+int naming_client_python(struct naming_client *client, __u64 object, __u32 tgid,
+			 const struct naming_runtime *interpreter, const struct cpython_thread *thread,
+			 struct cpython_frames *frames)
 {
 	return -ENOENT;
 }
 
-int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_runtime *jvm,
 			       __u64 address, char *name, size_t size, __u64 *offset)
 {
 	return -ENOENT;

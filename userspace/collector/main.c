@@ -15,7 +15,7 @@
 #include "containers/cgroup_ask.h"
 #include "naming/naming_ask.h"
 #include "base/patience.h"
-#include "naming/naming_helper.h"
+#include "helper/naming_helper.h"
 #include "recording/recording_sums.h"
 #include "session/privileges.h"
 #include "session/session.h"

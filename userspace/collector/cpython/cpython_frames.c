@@ -116,11 +116,11 @@ static const __u16 told[][TOLD] = {
 	[14] = {40, 72, 64, 192, 224, 208, 264, 256, 288, 408, 320, 336, 384, 632, 624, 640},
 };
 
-static int read_debug_offsets(struct hotspot_memory *memory, __u64 runtime, __u32 minor, struct layout *out)
+static int read_debug_offsets(struct target_memory *memory, __u64 runtime, __u32 minor, struct layout *out)
 {
 	struct debug_offsets offsets;
 	__u16 found[TOLD];
-	int err = hotspot_read(memory, runtime, &offsets, sizeof(offsets));
+	int err = target_read(memory, runtime, &offsets, sizeof(offsets));
 
 	if (err)
 		return err;
@@ -153,7 +153,7 @@ static int read_debug_offsets(struct hotspot_memory *memory, __u64 runtime, __u3
 	return 0;
 }
 
-static int find_layout(struct hotspot_memory *memory, __u64 runtime, __u32 minor, struct layout *out)
+static int find_layout(struct target_memory *memory, __u64 runtime, __u32 minor, struct layout *out)
 {
 	if (minor < CPYTHON_OLDEST || minor > CPYTHON_NEWEST)
 		return -ENODATA;
@@ -165,12 +165,12 @@ static int find_layout(struct hotspot_memory *memory, __u64 runtime, __u32 minor
 }
 
 /* Text of ASCII characters alone; of what does not fit the end, which of a path tells most. */
-static int read_text(struct hotspot_memory *memory, const struct layout *layout, __u64 object, char *out, size_t size)
+static int read_text(struct target_memory *memory, const struct layout *layout, __u64 object, char *out, size_t size)
 {
 	__u64 length, state, left = 0;
-	int err = hotspot_number(memory, object + layout->state, 4, &state);
+	int err = target_number(memory, object + layout->state, 4, &state);
 
-	err = err ?: hotspot_word(memory, object + layout->length, &length);
+	err = err ?: target_word(memory, object + layout->length, &length);
 	if (err)
 		return err;
 	if ((state & layout->states) != layout->states || !length || length > UINT16_MAX)
@@ -179,7 +179,7 @@ static int read_text(struct hotspot_memory *memory, const struct layout *layout,
 		left = length - (size - 1);
 		length = size - 1;
 	}
-	err = hotspot_read(memory, object + layout->text + left, out, length);
+	err = target_read(memory, object + layout->text + left, out, length);
 	out[length] = 0;
 	for (__u64 i = 0; !err && i < length; i++)
 		if (out[i] < ' ' || out[i] > '~')
@@ -188,22 +188,22 @@ static int read_text(struct hotspot_memory *memory, const struct layout *layout,
 }
 
 /* As CPython names it in a map of perf: py::Class.function:/the/file.py (Python/perf_trampoline.c). */
-static int read_code(struct hotspot_memory *memory, const struct layout *layout, __u64 code_type, __u64 code,
+static int read_code(struct target_memory *memory, const struct layout *layout, __u64 code_type, __u64 code,
 		     struct cpython_frame *out)
 {
 	char name[CPYTHON_NAME / 2], file[CPYTHON_NAME / 2 - sizeof("py:::")];
 	__u64 type, of_name, of_file, units = 0;
-	int err = hotspot_word(memory, code + layout->type, &type);
+	int err = target_word(memory, code + layout->type, &type);
 
 	if (!err && type != code_type)
 		return -EINVAL;
-	err = err ?: hotspot_word(memory, code + layout->name, &of_name);
-	err = err ?: hotspot_word(memory, code + layout->file, &of_file);
+	err = err ?: target_word(memory, code + layout->name, &of_name);
+	err = err ?: target_word(memory, code + layout->file, &of_file);
 	err = err ?: read_text(memory, layout, of_name, name, sizeof(name));
 	err = err ?: read_text(memory, layout, of_file, file, sizeof(file));
 	/* PyVarObject.ob_size is behind the type: units of two bytes. */
 	if (!err && layout->instructions)
-		err = hotspot_word(memory, code + layout->type + 8, &units);
+		err = target_word(memory, code + layout->type + 8, &units);
 	if (!err && units > UINT32_MAX)
 		err = -EINVAL;
 	out->size = layout->instructions ? layout->instructions + 2 * units : 1;
@@ -212,7 +212,7 @@ static int read_code(struct hotspot_memory *memory, const struct layout *layout,
 	return err;
 }
 
-static int add_frame(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns,
+static int add_frame(struct target_memory *memory, struct cpython_known *known, __u64 now_ns,
 		     const struct cpython_interpreter *interpreter, const struct layout *layout, __u64 code,
 		     struct cpython_frames *out)
 {
@@ -235,36 +235,36 @@ static int add_frame(struct hotspot_memory *memory, struct cpython_known *known,
 }
 
 /* Whether a PyThreadState is that thread's. */
-static bool is_state_of(struct hotspot_memory *memory, const struct layout *layout, __u64 state, __u32 tid)
+static bool is_state_of(struct target_memory *memory, const struct layout *layout, __u64 state, __u32 tid)
 {
 	__u64 id, glibc, musl;
 
 	if (layout->native)
-		return !hotspot_word(memory, state + layout->native, &id) && id == tid;
-	return !hotspot_word(memory, state + layout->thread, &id) &&
-	       ((!hotspot_number(memory, id + GLIBC_TID, 4, &glibc) && glibc == tid) ||
-		(!hotspot_number(memory, id + MUSL_TID, 4, &musl) && musl == tid));
+		return !target_word(memory, state + layout->native, &id) && id == tid;
+	return !target_word(memory, state + layout->thread, &id) &&
+	       ((!target_number(memory, id + GLIBC_TID, 4, &glibc) && glibc == tid) ||
+		(!target_number(memory, id + MUSL_TID, 4, &musl) && musl == tid));
 }
 
-static int find_state(struct hotspot_memory *memory, const struct layout *layout, __u64 runtime, __u32 tid, __u64 *out)
+static int find_state(struct target_memory *memory, const struct layout *layout, __u64 runtime, __u32 tid, __u64 *out)
 {
 	__u64 interpreter;
-	int left = MOST_THREADS, err = hotspot_word(memory, runtime + layout->interpreters, &interpreter);
+	int left = MOST_THREADS, err = target_word(memory, runtime + layout->interpreters, &interpreter);
 
 	for (int i = 0; !err && interpreter && i < MOST_INTERPRETERS && left; i++) {
-		err = hotspot_word(memory, interpreter + layout->threads, out);
+		err = target_word(memory, interpreter + layout->threads, out);
 		for (; !err && *out && left; left--) {
 			if (is_state_of(memory, layout, *out, tid))
 				return 0;
-			err = hotspot_word(memory, *out + layout->next_thread, out);
+			err = target_word(memory, *out + layout->next_thread, out);
 		}
-		err = err ?: hotspot_word(memory, interpreter + layout->next_interpreter, &interpreter);
+		err = err ?: target_word(memory, interpreter + layout->next_interpreter, &interpreter);
 	}
 	return err ?: -ENOENT;
 }
 
 /* The same of a thread that an earlier look has found. */
-static int known_state(struct hotspot_memory *memory, struct cpython_known *known, const struct layout *layout,
+static int known_state(struct target_memory *memory, struct cpython_known *known, const struct layout *layout,
 		       const struct cpython_interpreter *interpreter, __u32 tid, __u64 *out)
 {
 	typeof(known->threads[0]) *place = &known->threads[tid % CPYTHON_KNOWN_THREADS];
@@ -282,7 +282,7 @@ static int known_state(struct hotspot_memory *memory, struct cpython_known *know
 }
 
 /* The code that a word points into, or, before 3.11, at. */
-static int find_code(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns,
+static int find_code(struct target_memory *memory, struct cpython_known *known, __u64 now_ns,
 		     const struct cpython_interpreter *interpreter, const struct layout *layout, __u64 word,
 		     struct cpython_frames *out)
 {
@@ -291,7 +291,7 @@ static int find_code(struct hotspot_memory *memory, struct cpython_known *known,
 	int err = 0;
 
 	for (; !err && code && word - code < most; code -= ALIGNMENT) {
-		err = hotspot_word(memory, code + layout->type, &type);
+		err = target_word(memory, code + layout->type, &type);
 		if (err || type != interpreter->code_type)
 			continue;
 		err = add_frame(memory, known, now_ns, interpreter, layout, code, out);
@@ -303,7 +303,7 @@ static int find_code(struct hotspot_memory *memory, struct cpython_known *known,
 	return err ?: -ENOENT;
 }
 
-int cpython_frames_read(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns,
+int cpython_frames_read(struct target_memory *memory, struct cpython_known *known, __u64 now_ns,
 			const struct cpython_interpreter *interpreter, const struct cpython_thread *thread,
 			struct cpython_frames *out)
 {
@@ -316,17 +316,17 @@ int cpython_frames_read(struct hotspot_memory *memory, struct cpython_known *kno
 		return find_code(memory, known, now_ns, interpreter, &layout, thread->word, out);
 	err = err ?: known_state(memory, known, &layout, interpreter, thread->tid, &state);
 	if (!err && layout.cframe)
-		err = hotspot_word(memory, state + layout.cframe, &state);
-	err = err ?: hotspot_word(memory, state + layout.frame, &frame);
+		err = target_word(memory, state + layout.cframe, &state);
+	err = err ?: target_word(memory, state + layout.frame, &frame);
 	for (int i = 0; !err && frame && i < MOST_STEPS && out->count < CPYTHON_FRAMES; i++) {
 		__u64 owner = 0, code;
 
 		if (layout.owner)
-			err = hotspot_number(memory, frame + layout.owner, 1, &owner);
-		err = err ?: hotspot_word(memory, frame + layout.code, &code);
+			err = target_number(memory, frame + layout.owner, 1, &owner);
+		err = err ?: target_word(memory, frame + layout.code, &code);
 		if (!err && owner < OWNED_BY_C)
 			err = add_frame(memory, known, now_ns, interpreter, &layout, code & ~TAGS, out);
-		err = err ?: hotspot_word(memory, frame + layout.back, &frame);
+		err = err ?: target_word(memory, frame + layout.back, &frame);
 	}
 	return out->count ? 0 : err ?: -ENOENT;
 }

@@ -6,7 +6,7 @@
 #ifndef LOCKLINE_CPYTHON_FRAMES_H
 #define LOCKLINE_CPYTHON_FRAMES_H
 
-#include "hotspot/hotspot_memory.h"
+#include "base/target_memory.h"
 
 #define CPYTHON_FRAMES 8
 #define CPYTHON_NAME   256
@@ -58,7 +58,7 @@ struct cpython_interpreter {
  * -ENODATA: a version whose structures are not known; -ENOENT: it has no such thread or code, or the thread runs no
  * Python.
  */
-int cpython_frames_read(struct hotspot_memory *memory, struct cpython_known *known, __u64 now_ns,
+int cpython_frames_read(struct target_memory *memory, struct cpython_known *known, __u64 now_ns,
 			const struct cpython_interpreter *interpreter, const struct cpython_thread *thread,
 			struct cpython_frames *out);
 

@@ -13,7 +13,7 @@
 #define MOST_FRAME (1u << 20)
 #define FREE       0xff
 
-static int read_heap(struct hotspot_heap *heap, const struct hotspot_layout *layout, struct hotspot_memory *memory,
+static int read_heap(struct hotspot_heap *heap, const struct hotspot_layout *layout, struct target_memory *memory,
 		     __u64 at)
 {
 	const __u64 code = at + layout->fields[HEAP_MEMORY], map = at + layout->fields[HEAP_SEGMENTS];
@@ -30,7 +30,7 @@ static int read_heap(struct hotspot_heap *heap, const struct hotspot_layout *lay
 	return err;
 }
 
-int hotspot_heaps_read(struct hotspot_heaps *heaps, const struct hotspot_layout *layout, struct hotspot_memory *memory)
+int hotspot_heaps_read(struct hotspot_heaps *heaps, const struct hotspot_layout *layout, struct target_memory *memory)
 {
 	__u64 array, at, count, data;
 	int err;
@@ -39,16 +39,16 @@ int hotspot_heaps_read(struct hotspot_heaps *heaps, const struct hotspot_layout 
 	if (!hotspot_has(layout, CODE_CACHE_HEAPS)) {
 		if (!hotspot_has(layout, CODE_CACHE_HEAP))
 			return -ENODATA;
-		err = hotspot_word(memory, layout->fields[CODE_CACHE_HEAP], &at);
+		err = target_word(memory, layout->fields[CODE_CACHE_HEAP], &at);
 		err = err ?: read_heap(&heaps->list[0], layout, memory, at);
 		heaps->count = !err;
 		return err;
 	}
-	err = hotspot_word(memory, layout->fields[CODE_CACHE_HEAPS], &array);
+	err = target_word(memory, layout->fields[CODE_CACHE_HEAPS], &array);
 	err = err ?: hotspot_member(layout, memory, array, ARRAY_LENGTH, &count);
 	err = err ?: hotspot_member(layout, memory, array, ARRAY_DATA, &data);
 	for (__u64 i = 0; !err && i < count && i < HOTSPOT_HEAPS; i++) {
-		err = hotspot_word(memory, data + i * sizeof(at), &at);
+		err = target_word(memory, data + i * sizeof(at), &at);
 		err = err ?: read_heap(&heaps->list[i], layout, memory, at);
 		heaps->count += !err;
 	}
@@ -56,8 +56,8 @@ int hotspot_heaps_read(struct hotspot_heaps *heaps, const struct hotspot_layout 
 }
 
 /* Where the blob begins that an address is in: each segment's byte says how far back its block's first one is. */
-static int find_blob(const struct hotspot_heap *heap, const struct hotspot_layout *layout,
-		     struct hotspot_memory *memory, __u64 pc, __u64 *out)
+static int find_blob(const struct hotspot_heap *heap, const struct hotspot_layout *layout, struct target_memory *memory,
+		     __u64 pc, __u64 *out)
 {
 	__u64 segment = (pc - heap->low) >> heap->shift, back = 1, used = 1, block;
 	int err = 0;
@@ -65,7 +65,7 @@ static int find_blob(const struct hotspot_heap *heap, const struct hotspot_layou
 	for (int i = 0; !err && back; i++) {
 		if (i == MOST_STEPS || segment >= heap->segments_end - heap->segments)
 			return -EINVAL;
-		err = hotspot_number(memory, heap->segments + segment, 1, &back);
+		err = target_number(memory, heap->segments + segment, 1, &back);
 		if (!err && back == FREE)
 			return -ENOENT;
 		if (!err && back > segment)
@@ -87,7 +87,7 @@ struct scopes {
 };
 
 /* Until JDK 22 all lies in the blob; since 23 outside, but for the metadata, which left it with 25. */
-static int find_scopes(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 blob,
+static int find_scopes(const struct hotspot_layout *layout, struct target_memory *memory, __u64 blob,
 		       struct scopes *out)
 {
 	__u64 base = blob, pcs, end, scopes, metadata, data = 0;
@@ -128,7 +128,7 @@ static int find_scopes(const struct hotspot_layout *layout, struct hotspot_memor
 }
 
 /* Where the scopes of a place of the code begin in their data; descriptions are sorted by their place. */
-static int find_scope(const struct hotspot_layout *layout, struct hotspot_memory *memory, const struct scopes *scopes,
+static int find_scope(const struct hotspot_layout *layout, struct target_memory *memory, const struct scopes *scopes,
 		      __u32 place, __u64 *out)
 {
 	const __u64 size = layout->sizes[SIZE_PC_DESC];
@@ -156,7 +156,7 @@ static int find_scope(const struct hotspot_layout *layout, struct hotspot_memory
 }
 
 /* Believed only if the scopes end at the compiled method itself. */
-static int read_inlined(struct hotspot_memory *memory, const struct scopes *scopes, __u64 metadata, __u32 without,
+static int read_inlined(struct target_memory *memory, const struct scopes *scopes, __u64 metadata, __u32 without,
 			__u64 scope, struct hotspot_code *code)
 {
 	__u32 count = 0;
@@ -169,7 +169,7 @@ static int read_inlined(struct hotspot_memory *memory, const struct scopes *scop
 		err = err ?: hotspot_unsigned5(memory, &at, without, &index);
 		if (!err && !index)
 			err = -EINVAL;
-		err = err ?: hotspot_word(memory, metadata + (index - 1ull) * sizeof(method), &method);
+		err = err ?: target_word(memory, metadata + (index - 1ull) * sizeof(method), &method);
 		if (err)
 			return err;
 		if (!sender) {
@@ -184,7 +184,7 @@ static int read_inlined(struct hotspot_memory *memory, const struct scopes *scop
 	return -E2BIG;
 }
 
-static void find_inlined(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 blob, __u64 pc,
+static void find_inlined(const struct hotspot_layout *layout, struct target_memory *memory, __u64 blob, __u64 pc,
 			 struct hotspot_code *code)
 {
 	struct scopes scopes;
@@ -199,7 +199,7 @@ static void find_inlined(const struct hotspot_layout *layout, struct hotspot_mem
 			return;
 }
 
-static int find_begin(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 blob, __u64 *out)
+static int find_begin(const struct hotspot_layout *layout, struct target_memory *memory, __u64 blob, __u64 *out)
 {
 	int err;
 
@@ -210,7 +210,7 @@ static int find_begin(const struct hotspot_layout *layout, struct hotspot_memory
 	return err;
 }
 
-static int read_blob(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 blob, __u64 pc,
+static int read_blob(const struct hotspot_layout *layout, struct target_memory *memory, __u64 blob, __u64 pc,
 		     struct hotspot_code *code)
 {
 	__u64 name, size, words;
@@ -219,7 +219,7 @@ static int read_blob(const struct hotspot_layout *layout, struct hotspot_memory 
 	err = err ?: hotspot_member(layout, memory, blob, BLOB_SIZE, &size);
 	err = err ?: hotspot_member(layout, memory, blob, BLOB_FRAME_SIZE, &words);
 	err = err ?: find_begin(layout, memory, blob, &code->begin);
-	err = err ?: hotspot_text(memory, name, code->name, sizeof(code->name));
+	err = err ?: target_text(memory, name, code->name, sizeof(code->name));
 	if (err)
 		return err;
 	if (pc < code->begin || pc - blob >= size || (__s32)words < 0 || words > MOST_FRAME / sizeof(__u64))
@@ -239,7 +239,7 @@ static int read_blob(const struct hotspot_layout *layout, struct hotspot_memory 
 }
 
 int hotspot_code_at(const struct hotspot_heaps *heaps, const struct hotspot_layout *layout,
-		    struct hotspot_memory *memory, __u64 pc, struct hotspot_code *out)
+		    struct target_memory *memory, __u64 pc, struct hotspot_code *out)
 {
 	*out = (struct hotspot_code){.kind = HOTSPOT_STUB};
 	for (__u32 i = 0; i < heaps->count; i++) {

@@ -36,9 +36,9 @@ struct hotspot_code {
 	char name[HOTSPOT_NAME]; /* of HOTSPOT_STUB */
 };
 
-int hotspot_heaps_read(struct hotspot_heaps *heaps, const struct hotspot_layout *layout, struct hotspot_memory *memory);
+int hotspot_heaps_read(struct hotspot_heaps *heaps, const struct hotspot_layout *layout, struct target_memory *memory);
 /* pc: a return address.  -ENOENT: no code of these heaps is there. */
 int hotspot_code_at(const struct hotspot_heaps *heaps, const struct hotspot_layout *layout,
-		    struct hotspot_memory *memory, __u64 pc, struct hotspot_code *out);
+		    struct target_memory *memory, __u64 pc, struct hotspot_code *out);
 
 #endif /* LOCKLINE_HOTSPOT_CODE_H */

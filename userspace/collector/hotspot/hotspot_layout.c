@@ -138,15 +138,15 @@ struct table {
 	__u64 name, value; /* offsets in an entry */
 };
 
-static int open_table(struct table *table, struct hotspot_memory *memory, const __u64 *addresses,
+static int open_table(struct table *table, struct target_memory *memory, const __u64 *addresses,
 		      enum hotspot_symbol begin, enum hotspot_symbol name, enum hotspot_symbol value)
 {
-	int err = hotspot_word(memory, addresses[begin], &table->at);
+	int err = target_word(memory, addresses[begin], &table->at);
 
 	/* The stride's symbol follows the table's. */
-	err = err ?: hotspot_word(memory, addresses[begin + 1], &table->stride);
-	err = err ?: hotspot_word(memory, addresses[name], &table->name);
-	err = err ?: hotspot_word(memory, addresses[value], &table->value);
+	err = err ?: target_word(memory, addresses[begin + 1], &table->stride);
+	err = err ?: target_word(memory, addresses[name], &table->name);
+	err = err ?: target_word(memory, addresses[value], &table->value);
 	if (err)
 		return err;
 	if (!table->at || table->stride < 2 * sizeof(__u64) || table->stride > MOST_STRIDE ||
@@ -156,12 +156,12 @@ static int open_table(struct table *table, struct hotspot_memory *memory, const 
 }
 
 /* The name of an entry; -ENOENT: the table ends here. */
-static int entry_name(struct hotspot_memory *memory, __u64 entry, __u64 offset, char *out)
+static int entry_name(struct target_memory *memory, __u64 entry, __u64 offset, char *out)
 {
 	__u64 text;
-	int err = hotspot_word(memory, entry + offset, &text);
+	int err = target_word(memory, entry + offset, &text);
 
-	return err ?: text ? hotspot_text(memory, text, out, NAME) : -ENOENT;
+	return err ?: text ? target_text(memory, text, out, NAME) : -ENOENT;
 }
 
 /* HOTSPOT_FIELDS: none that is wanted. */
@@ -178,15 +178,15 @@ static enum hotspot_field field_called(const char *type, const char *name)
 	return found;
 }
 
-static int read_structs(struct hotspot_layout *layout, struct hotspot_memory *memory, const __u64 *addresses)
+static int read_structs(struct hotspot_layout *layout, struct target_memory *memory, const __u64 *addresses)
 {
 	__u64 field_at, address_at;
 	char type[NAME], name[NAME];
 	struct table table;
 	int err = open_table(&table, memory, addresses, STRUCTS, STRUCT_TYPE, STRUCT_OFFSET);
 
-	err = err ?: hotspot_word(memory, addresses[STRUCT_FIELD], &field_at);
-	err = err ?: hotspot_word(memory, addresses[STRUCT_ADDRESS], &address_at);
+	err = err ?: target_word(memory, addresses[STRUCT_FIELD], &field_at);
+	err = err ?: target_word(memory, addresses[STRUCT_ADDRESS], &address_at);
 	if (!err && (field_at > table.stride - sizeof(__u64) || address_at > table.stride - sizeof(__u64)))
 		err = -ENODATA;
 	for (int i = 0; !err && i < MOST_ENTRIES; i++, table.at += table.stride) {
@@ -196,13 +196,13 @@ static int read_structs(struct hotspot_layout *layout, struct hotspot_memory *me
 		err = err ?: entry_name(memory, table.at, field_at, name);
 		field = err ? HOTSPOT_FIELDS : field_called(type, name);
 		if (field != HOTSPOT_FIELDS)
-			err = hotspot_word(memory, table.at + (fields[field].is_static ? address_at : table.value),
-					   &layout->fields[field]);
+			err = target_word(memory, table.at + (fields[field].is_static ? address_at : table.value),
+					  &layout->fields[field]);
 	}
 	return err == -ENOENT ? 0 : err;
 }
 
-static int read_sizes(struct hotspot_layout *layout, struct hotspot_memory *memory, const __u64 *addresses)
+static int read_sizes(struct hotspot_layout *layout, struct target_memory *memory, const __u64 *addresses)
 {
 	struct table table;
 	char name[NAME];
@@ -212,12 +212,12 @@ static int read_sizes(struct hotspot_layout *layout, struct hotspot_memory *memo
 		err = entry_name(memory, table.at, table.name, name);
 		for (int j = 0; !err && j < HOTSPOT_SIZES; j++)
 			if (!strcmp(sizes[j], name))
-				err = hotspot_word(memory, table.at + table.value, &layout->sizes[j]);
+				err = target_word(memory, table.at + table.value, &layout->sizes[j]);
 	}
 	return err == -ENOENT ? 0 : err;
 }
 
-static int read_constants(struct hotspot_layout *layout, struct hotspot_memory *memory, const __u64 *addresses)
+static int read_constants(struct hotspot_layout *layout, struct target_memory *memory, const __u64 *addresses)
 {
 	struct table table;
 	char name[NAME];
@@ -232,7 +232,7 @@ static int read_constants(struct hotspot_layout *layout, struct hotspot_memory *
 		if (!err && !strcmp(name, "frame::interpreter_frame_last_sp_offset"))
 			value = &layout->last_sp;
 		if (value)
-			err = hotspot_read(memory, table.at + table.value, value, sizeof(*value));
+			err = target_read(memory, table.at + table.value, value, sizeof(*value));
 	}
 	return err == -ENOENT ? 0 : err;
 }
@@ -242,7 +242,7 @@ bool hotspot_has(const struct hotspot_layout *layout, enum hotspot_field field)
 	return layout->fields[field] != HOTSPOT_ABSENT;
 }
 
-int hotspot_layout_read(struct hotspot_layout *layout, struct hotspot_memory *memory, const __u64 *addresses)
+int hotspot_layout_read(struct hotspot_layout *layout, struct target_memory *memory, const __u64 *addresses)
 {
 	int err;
 
@@ -257,17 +257,37 @@ int hotspot_layout_read(struct hotspot_layout *layout, struct hotspot_memory *me
 		if (!hotspot_has(layout, needed[i]))
 			err = -ENODATA;
 	if (!err &&
-	    (layout->sizes[SIZE_CONSTANT_POOL] == HOTSPOT_ABSENT || layout->sizes[SIZE_HEAP_BLOCK] > HOTSPOT_PAGE))
+	    (layout->sizes[SIZE_CONSTANT_POOL] == HOTSPOT_ABSENT || layout->sizes[SIZE_HEAP_BLOCK] > TARGET_PAGE))
 		err = -ENODATA;
 	return err;
 }
 
-int hotspot_member(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 base,
+int hotspot_member(const struct hotspot_layout *layout, struct target_memory *memory, __u64 base,
 		   enum hotspot_field field, __u64 *out)
 {
 	*out = 0;
 	if (!hotspot_has(layout, field))
 		return -ENOENT;
-	return hotspot_number(memory, (fields[field].is_static ? 0 : base) + layout->fields[field], fields[field].size,
-			      out);
+	return target_number(memory, (fields[field].is_static ? 0 : base) + layout->fields[field], fields[field].size,
+			     out);
+}
+
+int hotspot_unsigned5(struct target_memory *memory, __u64 *at, __u32 without, __u32 *out)
+{
+	__u32 sum = 0;
+
+	for (int i = 0; i < 5; i++) {
+		__u64 byte;
+		int err = target_number(memory, (*at)++, 1, &byte);
+
+		if (err)
+			return err;
+		if (byte < without)
+			return -EINVAL;
+		sum += (__u32)(byte - without) << 6 * i;
+		if (byte < 192)
+			break;
+	}
+	*out = sum;
+	return 0;
 }

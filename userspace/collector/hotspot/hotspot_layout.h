@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <linux/types.h>
 
-#include "hotspot/hotspot_memory.h"
+#include "base/target_memory.h"
 
 /* Members, by their offset; static ones, by their address. */
 enum hotspot_field {
@@ -118,10 +118,16 @@ enum hotspot_symbol {
 extern const char *const hotspot_symbols[HOTSPOT_SYMBOLS];
 
 /* addresses: of these symbols, in the JVM's memory.  -ENODATA: the tables lack what is needed, as before it began. */
-int hotspot_layout_read(struct hotspot_layout *layout, struct hotspot_memory *memory, const __u64 *addresses);
+int hotspot_layout_read(struct hotspot_layout *layout, struct target_memory *memory, const __u64 *addresses);
 bool hotspot_has(const struct hotspot_layout *layout, enum hotspot_field field);
 /* A number at a member of what is at base; -ENOENT: the layout has no such member. */
-int hotspot_member(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 base,
+int hotspot_member(const struct hotspot_layout *layout, struct target_memory *memory, __u64 base,
 		   enum hotspot_field field, __u64 *out);
+
+/*
+ * A number of 1 to 5 bytes (UNSIGNED5), and *at behind it: a byte below a bound ends it.  Since JDK 20 no byte is 0,
+ * and all count one less: `without` is 1 then.
+ */
+int hotspot_unsigned5(struct target_memory *memory, __u64 *at, __u32 without, __u32 *out);
 
 #endif /* LOCKLINE_HOTSPOT_LAYOUT_H */

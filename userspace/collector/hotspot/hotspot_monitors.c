@@ -23,7 +23,7 @@ struct threads {
 /* One look. */
 struct look {
 	const struct hotspot_layout *layout;
-	struct hotspot_memory *memory;
+	struct target_memory *memory;
 	struct hotspot_known *known;
 	__u64 now_ns;
 	struct threads threads;
@@ -61,7 +61,7 @@ static int threads_at(struct look *look, __u32 first, __u32 count, __u64 *out)
 		const __u32 place = (first + (__u64)i) % threads->count;
 
 		if (threads->array)
-			err = hotspot_word(look->memory, threads->array + place * sizeof(*out), &out[i]);
+			err = target_word(look->memory, threads->array + place * sizeof(*out), &out[i]);
 		else
 			out[i] = threads->listed[place];
 	}
@@ -75,7 +75,7 @@ static int members(struct look *look, const __u64 *bases, __u32 count, __u64 off
 
 	for (__u32 i = 0; i < count; i++)
 		addresses[i] = bases[i] + offset;
-	return hotspot_words(look->memory, addresses, count, out);
+	return target_words(look->memory, addresses, count, out);
 }
 
 /* Where a thread is kept of those that are known. */
@@ -125,7 +125,7 @@ static bool has_locked(struct look *look, __u64 thread, __u64 top, __u64 object)
 
 	/* The top is counted from where the thread's structure begins. */
 	for (int i = 0; i < MOST_LOCKED && at + sizeof(locked) <= (__u32)top; i++, at += sizeof(locked))
-		if (!hotspot_word(look->memory, thread + at, &locked) && locked == object)
+		if (!target_word(look->memory, thread + at, &locked) && locked == object)
 			return true;
 	return false;
 }
@@ -134,7 +134,7 @@ static bool has_locked(struct look *look, __u64 thread, __u64 top, __u64 object)
 static __u32 owner_among(struct look *look, const __u64 *threads, __u32 count, const struct owned *owned)
 {
 	const struct hotspot_layout *layout = look->layout;
-	__u64 words[HOTSPOT_WORDS], more[HOTSPOT_WORDS];
+	__u64 words[TARGET_WORDS], more[TARGET_WORDS];
 
 	if (hotspot_has(layout, THREAD_OWNER_ID)) {
 		if (!members(look, threads, count, layout->fields[THREAD_OWNER_ID], words))
@@ -165,10 +165,10 @@ static __u32 owner_among(struct look *look, const __u64 *threads, __u32 count, c
 /* 0: nobody, or nobody who is known. */
 static __u64 find_owner(struct look *look, const struct owned *owned)
 {
-	__u64 threads[HOTSPOT_WORDS];
+	__u64 threads[TARGET_WORDS];
 
-	for (__u32 first = 0; first < look->threads.count && first < HOTSPOT_THREADS; first += HOTSPOT_WORDS) {
-		const __u32 rest = look->threads.count - first, count = rest < HOTSPOT_WORDS ? rest : HOTSPOT_WORDS;
+	for (__u32 first = 0; first < look->threads.count && first < HOTSPOT_THREADS; first += TARGET_WORDS) {
+		const __u32 rest = look->threads.count - first, count = rest < TARGET_WORDS ? rest : TARGET_WORDS;
 		__u32 found;
 
 		if (threads_at(look, first, count, threads))
@@ -237,7 +237,7 @@ static void read_monitor(struct look *look, struct hotspot_monitor *monitor)
 	struct owned owned = {};
 	__u64 words[2], thread;
 
-	if (hotspot_words(look->memory, asked, 2, words))
+	if (target_words(look->memory, asked, 2, words))
 		return;
 	owned.owner = words[1];
 	name_class(look, monitor, words[0], false);
@@ -297,7 +297,7 @@ static int read_waiters(struct look *look, __u32 cursor, struct hotspot_monitors
 	return err;
 }
 
-int hotspot_monitors_read(const struct hotspot_layout *layout, struct hotspot_memory *memory,
+int hotspot_monitors_read(const struct hotspot_layout *layout, struct target_memory *memory,
 			  struct hotspot_known *known, __u64 now_ns, __u32 cursor, struct hotspot_monitors *out)
 {
 	struct look look = {.layout = layout, .memory = memory, .known = known, .now_ns = now_ns};

@@ -57,7 +57,7 @@ struct hotspot_known {
 };
 
 /* cursor: of the look before, 0 at first.  -ENODATA: this version's tables do not tell. */
-int hotspot_monitors_read(const struct hotspot_layout *layout, struct hotspot_memory *memory,
+int hotspot_monitors_read(const struct hotspot_layout *layout, struct target_memory *memory,
 			  struct hotspot_known *known, __u64 now_ns, __u32 cursor, struct hotspot_monitors *out);
 
 #endif /* LOCKLINE_HOTSPOT_MONITORS_H */

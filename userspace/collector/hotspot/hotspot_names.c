@@ -4,7 +4,7 @@
 
 #include "hotspot/hotspot_names.h"
 
-static int symbol_length(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 symbol, __u64 *out)
+static int symbol_length(const struct hotspot_layout *layout, struct target_memory *memory, __u64 symbol, __u64 *out)
 {
 	int err;
 
@@ -15,7 +15,7 @@ static int symbol_length(const struct hotspot_layout *layout, struct hotspot_mem
 	return err;
 }
 
-int hotspot_symbol_text(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 symbol, char *out,
+int hotspot_symbol_text(const struct hotspot_layout *layout, struct target_memory *memory, __u64 symbol, char *out,
 			size_t size)
 {
 	__u64 length;
@@ -27,7 +27,7 @@ int hotspot_symbol_text(const struct hotspot_layout *layout, struct hotspot_memo
 		return -ENODATA;
 	if (length > size - 1)
 		length = size - 1;
-	err = hotspot_read(memory, symbol + layout->fields[SYMBOL_BODY], out, length);
+	err = target_read(memory, symbol + layout->fields[SYMBOL_BODY], out, length);
 	out[err ? 0 : length] = 0;
 	for (__u64 i = 0; !err && i < length; i++) {
 		if ((unsigned char)out[i] <= ' ' || out[i] == 0x7f)
@@ -38,7 +38,7 @@ int hotspot_symbol_text(const struct hotspot_layout *layout, struct hotspot_memo
 	return err;
 }
 
-int hotspot_method_name(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 method, char *out,
+int hotspot_method_name(const struct hotspot_layout *layout, struct target_memory *memory, __u64 method, char *out,
 			size_t size)
 {
 	__u64 const_method, constants, holder, index, length = 0, class_symbol, symbol;
@@ -59,8 +59,8 @@ int hotspot_method_name(const struct hotspot_layout *layout, struct hotspot_memo
 	err = err ?: hotspot_member(layout, memory, holder, KLASS_NAME, &class_symbol);
 	/* Old versions mark an entry in its lowest bit. */
 	err = err
-		      ?: hotspot_word(memory, constants + layout->sizes[SIZE_CONSTANT_POOL] + index * sizeof(symbol),
-				      &symbol);
+		      ?: target_word(memory, constants + layout->sizes[SIZE_CONSTANT_POOL] + index * sizeof(symbol),
+				     &symbol);
 	err = err ?: hotspot_symbol_text(layout, memory, class_symbol, out, size);
 	if (err)
 		return err;

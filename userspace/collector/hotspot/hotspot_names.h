@@ -8,10 +8,10 @@
 #include "hotspot/hotspot_layout.h"
 
 /* Text of a Java class file, with '.' for '/': printable, or bytes of UTF-8.  What does not fit is cut. */
-int hotspot_symbol_text(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 symbol, char *out,
+int hotspot_symbol_text(const struct hotspot_layout *layout, struct target_memory *memory, __u64 symbol, char *out,
 			size_t size);
 /* "package.Class.method" of a Method*; negative errno: that is none. */
-int hotspot_method_name(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 method, char *out,
+int hotspot_method_name(const struct hotspot_layout *layout, struct target_memory *memory, __u64 method, char *out,
 			size_t size);
 
 #endif /* LOCKLINE_HOTSPOT_NAMES_H */

@@ -27,7 +27,7 @@
 #define HAS_SIGNATURE (1u << 2)
 #define HAS_GROUP     (1u << 4)
 
-static int class_name(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 klass, char *out,
+static int class_name(const struct hotspot_layout *layout, struct target_memory *memory, __u64 klass, char *out,
 		      size_t size)
 {
 	__u64 symbol;
@@ -37,7 +37,7 @@ static int class_name(const struct hotspot_layout *layout, struct hotspot_memory
 }
 
 /* What a number of 4 bytes stands for. */
-static int widen(const struct hotspot_layout *layout, struct hotspot_memory *memory, enum hotspot_field base,
+static int widen(const struct hotspot_layout *layout, struct target_memory *memory, enum hotspot_field base,
 		 enum hotspot_field shift, __u64 narrow, __u64 *out)
 {
 	__u64 bits;
@@ -50,11 +50,11 @@ static int widen(const struct hotspot_layout *layout, struct hotspot_memory *mem
 	return err;
 }
 
-static int class_of(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 at,
+static int class_of(const struct hotspot_layout *layout, struct target_memory *memory, __u64 at,
 		    enum hotspot_header header, __u64 *out)
 {
 	__u64 word;
-	int err = hotspot_word(memory, header == HEADER_COMPACT ? at : at + layout->fields[OOP_KLASS], &word);
+	int err = target_word(memory, header == HEADER_COMPACT ? at : at + layout->fields[OOP_KLASS], &word);
 
 	*out = word;
 	if (err || header == HEADER_FULL)
@@ -63,7 +63,7 @@ static int class_of(const struct hotspot_layout *layout, struct hotspot_memory *
 	return widen(layout, memory, NARROW_KLASS_BASE, NARROW_KLASS_SHIFT, word, out);
 }
 
-int hotspot_object_at(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 at,
+int hotspot_object_at(const struct hotspot_layout *layout, struct target_memory *memory, __u64 at,
 		      struct hotspot_object *out, char *class, size_t size)
 {
 	static const enum hotspot_header headers[] = {HEADER_NARROW, HEADER_FULL, HEADER_COMPACT};
@@ -80,7 +80,7 @@ int hotspot_object_at(const struct hotspot_layout *layout, struct hotspot_memory
 }
 
 /* The same by a pointer as the heap has it. */
-static int object_by(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 pointer,
+static int object_by(const struct hotspot_layout *layout, struct target_memory *memory, __u64 pointer,
 		     struct hotspot_object *out, char *class, size_t size)
 {
 	int err = hotspot_object_at(layout, memory, pointer, out, class, size);
@@ -90,18 +90,18 @@ static int object_by(const struct hotspot_layout *layout, struct hotspot_memory 
 	return err;
 }
 
-int hotspot_object_of(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 handle,
+int hotspot_object_of(const struct hotspot_layout *layout, struct target_memory *memory, __u64 handle,
 		      struct hotspot_object *out, char *class, size_t size)
 {
 	__u64 at;
-	int err = hotspot_word(memory, handle, &at);
+	int err = target_word(memory, handle, &at);
 
 	err = err ?: object_by(layout, memory, at, out, class, size);
 	return err ? hotspot_object_at(layout, memory, handle, out, class, size) : 0;
 }
 
 /* Whether a field of this class, whose texts are at these places of its constants, is the one that is looked for. */
-static bool is_field(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 constants, __u32 name,
+static bool is_field(const struct hotspot_layout *layout, struct target_memory *memory, __u64 constants, __u32 name,
 		     __u32 signature, const char *const *wanted)
 {
 	const __u32 places[] = {name, signature};
@@ -110,15 +110,15 @@ static bool is_field(const struct hotspot_layout *layout, struct hotspot_memory 
 	for (int i = 0; i < 2; i++) {
 		__u64 symbol;
 
-		if (hotspot_word(memory, constants + layout->sizes[SIZE_CONSTANT_POOL] + places[i] * sizeof(symbol),
-				 &symbol) ||
+		if (target_word(memory, constants + layout->sizes[SIZE_CONSTANT_POOL] + places[i] * sizeof(symbol),
+				&symbol) ||
 		    hotspot_symbol_text(layout, memory, symbol & ~1ull, text, sizeof(text)) || strcmp(text, wanted[i]))
 			return false;
 	}
 	return true;
 }
 
-static int find_in_table(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 klass,
+static int find_in_table(const struct hotspot_layout *layout, struct target_memory *memory, __u64 klass,
 			 __u64 constants, const char *const *wanted, __u64 *out)
 {
 	__u64 table, count;
@@ -131,9 +131,9 @@ static int find_in_table(const struct hotspot_layout *layout, struct hotspot_mem
 		const __u64 at = table + layout->fields[HALVES_DATA] + i * FIELD_BYTES;
 		__u64 name, signature, offset;
 
-		err = hotspot_number(memory, at + FIELD_NAME, 2, &name);
-		err = err ?: hotspot_number(memory, at + FIELD_SIGNATURE, 2, &signature);
-		err = err ?: hotspot_number(memory, at + FIELD_OFFSET, 4, &offset);
+		err = target_number(memory, at + FIELD_NAME, 2, &name);
+		err = err ?: target_number(memory, at + FIELD_SIGNATURE, 2, &signature);
+		err = err ?: target_number(memory, at + FIELD_OFFSET, 4, &offset);
 		if (err || !is_field(layout, memory, constants, name, signature, wanted))
 			continue;
 		*out = offset >> FIELD_TAG_BITS;
@@ -142,7 +142,7 @@ static int find_in_table(const struct hotspot_layout *layout, struct hotspot_mem
 	return err ?: -ENOENT;
 }
 
-static int find_in_stream(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 klass,
+static int find_in_stream(const struct hotspot_layout *layout, struct target_memory *memory, __u64 klass,
 			  __u64 constants, const char *const *wanted, __u64 *out)
 {
 	__u32 count, injected, name, signature, offset, access, flags, further;
@@ -171,7 +171,7 @@ static int find_in_stream(const struct hotspot_layout *layout, struct hotspot_me
 }
 
 /* Where an object of this class, not of one above it, has a field. */
-static int field_offset(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 klass,
+static int field_offset(const struct hotspot_layout *layout, struct target_memory *memory, __u64 klass,
 			const char *name, const char *signature, __u64 *out)
 {
 	const char *const wanted[] = {name, signature};
@@ -186,12 +186,12 @@ static int field_offset(const struct hotspot_layout *layout, struct hotspot_memo
 }
 
 /* The object that a field refers to: by 4 bytes or by 8, which its class tells. */
-static int follow(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 field, const char *wanted,
+static int follow(const struct hotspot_layout *layout, struct target_memory *memory, __u64 field, const char *wanted,
 		  struct hotspot_object *out)
 {
 	char class[TEXT];
 	__u64 word, at;
-	int err = hotspot_word(memory, field, &word);
+	int err = target_word(memory, field, &word);
 
 	if (err)
 		return err;
@@ -220,7 +220,7 @@ static size_t put_utf8(char *out, __u32 code)
 }
 
 /* Of an array of bytes of Latin-1, or of UTF-16.  What needs two numbers of UTF-16 is '?'. */
-static int array_text(struct hotspot_memory *memory, const struct hotspot_object *array, bool wide, char *out,
+static int array_text(struct target_memory *memory, const struct hotspot_object *array, bool wide, char *out,
 		      size_t size)
 {
 	const __u64 length_at = array->at + (array->header == HEADER_COMPACT ? 8 : 12);
@@ -232,9 +232,9 @@ static int array_text(struct hotspot_memory *memory, const struct hotspot_object
 	/* Where the bytes of such an array begin differs by version. */
 	if (array->header == HEADER_FULL)
 		return -ENODATA;
-	err = hotspot_number(memory, length_at, 4, &length);
+	err = target_number(memory, length_at, 4, &length);
 	for (__u64 i = 0; !err && i + step <= length && used + 4 <= size; i += step) {
-		err = hotspot_number(memory, length_at + 4 + i, step, &code);
+		err = target_number(memory, length_at + 4 + i, step, &code);
 		if (!err && code)
 			used += put_utf8(out + used, code >= 0xd800 && code < 0xe000 ? '?' : code);
 	}
@@ -242,7 +242,7 @@ static int array_text(struct hotspot_memory *memory, const struct hotspot_object
 	return err ?: used ? 0 : -ENODATA;
 }
 
-static int string_text(const struct hotspot_layout *layout, struct hotspot_memory *memory,
+static int string_text(const struct hotspot_layout *layout, struct target_memory *memory,
 		       const struct hotspot_object *string, char *out, size_t size)
 {
 	struct hotspot_object array;
@@ -251,11 +251,11 @@ static int string_text(const struct hotspot_layout *layout, struct hotspot_memor
 
 	err = err ?: follow(layout, memory, string->at + offset, "[B", &array);
 	err = err ?: field_offset(layout, memory, string->klass, "coder", "B", &offset);
-	err = err ?: hotspot_number(memory, string->at + offset, 1, &wide);
+	err = err ?: target_number(memory, string->at + offset, 1, &wide);
 	return err ?: array_text(memory, &array, wide, out, size);
 }
 
-int hotspot_thread_name(const struct hotspot_layout *layout, struct hotspot_memory *memory,
+int hotspot_thread_name(const struct hotspot_layout *layout, struct target_memory *memory,
 			const struct hotspot_object *thread, char *out, size_t size)
 {
 	struct hotspot_object name;

@@ -20,13 +20,13 @@ struct hotspot_object {
 };
 
 /* class: its name, "package.Class".  Negative errno: nothing there looks like an object. */
-int hotspot_object_at(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 at,
+int hotspot_object_at(const struct hotspot_layout *layout, struct target_memory *memory, __u64 at,
 		      struct hotspot_object *out, char *class, size_t size);
 /* Of what a native structure points to: a handle, which points to the object, or, in old versions, the object. */
-int hotspot_object_of(const struct hotspot_layout *layout, struct hotspot_memory *memory, __u64 handle,
+int hotspot_object_of(const struct hotspot_layout *layout, struct target_memory *memory, __u64 handle,
 		      struct hotspot_object *out, char *class, size_t size);
 /* The name of a java.lang.Thread, in UTF-8; what does not fit is cut.  -ENODATA: it has none, or is no thread. */
-int hotspot_thread_name(const struct hotspot_layout *layout, struct hotspot_memory *memory,
+int hotspot_thread_name(const struct hotspot_layout *layout, struct target_memory *memory,
 			const struct hotspot_object *thread, char *out, size_t size);
 
 #endif /* LOCKLINE_HOTSPOT_OBJECTS_H */

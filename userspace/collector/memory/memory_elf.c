@@ -14,7 +14,7 @@
 #include "names/build_id.h"
 #include "names/debug_files.h"
 #include "memory/memory_elf.h"
-#include "naming/elf_symbols.h"
+#include "elf/elf_symbols.h"
 #include "naming/naming_client.h"
 
 struct memory_elf {

@@ -5,7 +5,7 @@
 
 #include "base/values.h"
 #include "naming/naming_ask.h"
-#include "naming/naming_protocol.h"
+#include "helper/naming_protocol.h"
 #include "naming/user_symbols.h"
 
 /* Who asks has few addresses: each may need a debug file to be read. */

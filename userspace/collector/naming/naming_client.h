@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <linux/types.h>
 
-#include "naming/naming_protocol.h"
+#include "helper/naming_protocol.h"
 
 struct naming_client;
 
@@ -56,16 +56,17 @@ int naming_client_unwind(struct naming_client *client, __u64 object, const struc
 			 struct naming_frames *frames);
 
 /* Frames as long as their code was made by the JVM, whose libjvm.so the object is; its memory is read of tgid. */
-int naming_client_hotspot(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+int naming_client_hotspot(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_runtime *jvm,
 			  const struct naming_stack *stack, struct naming_frames *frames);
 /* Who waits for a monitor of that JVM now; cursor: of the look before.  Counts are within their bounds. */
-int naming_client_monitors(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+int naming_client_monitors(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_runtime *jvm,
 			   __u32 cursor, struct hotspot_monitors *monitors);
 /* Functions of Python that a thread is in now, by the interpreter's object. */
-int naming_client_python(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *interpreter,
-			 const struct cpython_thread *thread, struct cpython_frames *frames);
+int naming_client_python(struct naming_client *client, __u64 object, __u32 tgid,
+			 const struct naming_runtime *interpreter, const struct cpython_thread *thread,
+			 struct cpython_frames *frames);
 /* name "" if it has none. */
-int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_jvm *jvm,
+int naming_client_hotspot_name(struct naming_client *client, __u64 object, __u32 tgid, const struct naming_runtime *jvm,
 			       __u64 address, char *name, size_t size, __u64 *offset);
 
 /* Called again and again while an answer is waited for; NULL: nothing is. */

@@ -59,7 +59,7 @@ struct python_asked {
 	struct naming_client *client;
 	struct user_symbol_cache *names; /* for what is found, by the interpreter's number */
 	__u64 object;                    /* the interpreter's */
-	const struct naming_jvm *interpreter;
+	const struct naming_runtime *interpreter;
 	__u32 minor;
 	__u32 tgid, tid;
 	bool may_read; /* what is not known */

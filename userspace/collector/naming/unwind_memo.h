@@ -13,7 +13,7 @@
 
 #include <linux/types.h>
 
-#include "naming/naming_protocol.h"
+#include "helper/naming_protocol.h"
 
 #define UNWIND_MEMOS    256
 #define UNWIND_NO_PLACE 0xffff

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <linux/types.h>
 
-#include "naming/naming_protocol.h"
+#include "helper/naming_protocol.h"
 
 struct user_symbol_cache;
 

@@ -47,11 +47,11 @@ struct process {
 	__u64 refresh_ns; /* they are read again so long after it */
 	struct code *code;
 	int count;
-	__u64 mappings;        /* a hash of them */
-	__u64 layout;          /* of unwind_memo.h; 0: some of its code is no file's, and may be another's elsewhere */
-	struct naming_jvm jvm; /* number 0: it runs none */
-	struct naming_jvm python; /* likewise */
-	__u32 python_minor;       /* of its version */
+	__u64 mappings; /* a hash of them */
+	__u64 layout;   /* of unwind_memo.h; 0: some of its code is no file's, and may be another's elsewhere */
+	struct naming_runtime jvm;    /* number 0: it runs none */
+	struct naming_runtime python; /* likewise */
+	__u32 python_minor;           /* of its version */
 	bool python_library;
 	__u64 jvm_refused_ns; /* 0: it was read, or not yet */
 	__u64 unwound_ns;     /* when its last stack was */
@@ -123,7 +123,7 @@ static void meet_jvm(struct user_unwind *users, struct process *process, const s
 {
 	if (process->jvm.number && process->jvm.start == map->start && process->jvm.file_offset == map->offset)
 		return;
-	process->jvm = (struct naming_jvm){++users->numbers, map->start, map->offset};
+	process->jvm = (struct naming_runtime){++users->numbers, map->start, map->offset};
 	process->jvm_refused_ns = 0;
 }
 
@@ -158,7 +158,7 @@ static void meet_python(struct user_unwind *users, struct process *process, cons
 	/* Its code may be in several parts: the first one of them. */
 	if (process->python.number && library == process->python_library && code_at(process, process->python.start))
 		return;
-	process->python = (struct naming_jvm){++users->numbers, map->start, map->offset};
+	process->python = (struct naming_runtime){++users->numbers, map->start, map->offset};
 	process->python_minor = minor;
 	process->python_library = library;
 }

@@ -9,7 +9,7 @@
 
 #include <libiberty/demangle.h>
 
-#include "naming/demangle.h"
+#include "elf/demangle.h"
 
 /* Of what is mangled. */
 #define LONGEST 4096

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "naming/unwind.h"
+#include "elf/unwind.h"
 
 #if defined(__x86_64__)
 #define GIVEN         16

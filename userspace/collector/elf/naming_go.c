@@ -3,7 +3,7 @@
 
 #include <gelf.h>
 
-#include "naming/naming_go.h"
+#include "elf/naming_go.h"
 
 /*
  * Since 1.26 the table no longer says where the code begins.  What does is the description of the module, which has

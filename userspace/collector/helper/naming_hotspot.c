@@ -6,8 +6,7 @@
 #include "base/clock.h"
 #include "hotspot/hotspot_code.h"
 #include "hotspot/hotspot_names.h"
-#include "naming/naming_hotspot.h"
-#include "naming/naming_objects.h"
+#include "helper/naming_hotspot.h"
 
 #define JVMS 8
 /* What was read of code is believed so long: a method is compiled anew at another place, mostly. */
@@ -41,35 +40,30 @@ struct jvm {
 };
 
 static struct jvm jvms[JVMS];
-static struct hotspot_memory memory;
+static struct target_memory *memory; /* of the question */
 static __u64 uses;
 
-static int read_layout(struct jvm *jvm, __u32 libjvm, const struct naming_jvm *asked)
+static int read_layout(struct jvm *jvm, __u32 libjvm, const struct naming_runtime *asked)
 {
 	__u64 addresses[HOTSPOT_SYMBOLS];
 
 	for (int i = 0; i < HOTSPOT_SYMBOLS; i++) {
-		struct naming_answer found = {};
-		int err = naming_object_find(libjvm, asked->file_offset, hotspot_symbols[i], &found);
+		int err = naming_target_symbol(libjvm, asked, hotspot_symbols[i], &addresses[i]);
 
 		if (err)
 			return err;
-		addresses[i] = asked->start + found.offset;
 	}
-	return hotspot_layout_read(&jvm->layout, &memory, addresses);
+	return hotspot_layout_read(&jvm->layout, memory, addresses);
 }
 
 /* Where its structures have what. */
 static int find_layout(__u32 libjvm, const struct naming_memory *from, struct jvm **out)
 {
-	const struct naming_jvm *asked = from->jvm;
+	const struct naming_runtime *asked = from->runtime;
 	struct jvm *jvm = jvms;
 	int err;
 
-	memory.fetch = from->fetch;
-	memory.fetch_words = from->fetch_words;
-	memory.context = from->context;
-	hotspot_memory_begin(&memory);
+	memory = naming_target_memory(from);
 	if (!asked->number)
 		return -EINVAL;
 	for (int i = 0; i < JVMS && jvm->number != asked->number; i++)
@@ -97,7 +91,7 @@ static int find_jvm(__u32 libjvm, const struct naming_memory *from, struct jvm *
 		return err;
 	jvm = *out;
 	if (!jvm->heaps_ns || now_ns() - jvm->heaps_ns > HEAPS_NS) {
-		err = hotspot_heaps_read(&jvm->heaps, &jvm->layout, &memory);
+		err = hotspot_heaps_read(&jvm->heaps, &jvm->layout, memory);
 		/* It may have ended: what was read of it is still known. */
 		if (err && !jvm->heaps_ns)
 			return err;
@@ -115,7 +109,7 @@ static int code_at(struct jvm *jvm, __u64 pc, const struct hotspot_code **out)
 	if (known->pc == pc && now_ns() - known->at_ns < KEPT_NS)
 		return 0;
 	known->pc = 0;
-	err = hotspot_code_at(&jvm->heaps, &jvm->layout, &memory, pc, &known->code);
+	err = hotspot_code_at(&jvm->heaps, &jvm->layout, memory, pc, &known->code);
 	if (err)
 		return err;
 	known->pc = pc;
@@ -139,7 +133,7 @@ static bool is_method(struct jvm *jvm, __u64 address)
 
 	if (address && known->address == address && now_ns() - known->at_ns < KEPT_NS)
 		return true;
-	if (hotspot_method_name(&jvm->layout, &memory, address, name, sizeof(name)))
+	if (hotspot_method_name(&jvm->layout, memory, address, name, sizeof(name)))
 		return false;
 	*known = (struct known_method){address, now_ns()};
 	return true;
@@ -239,10 +233,10 @@ int naming_hotspot_name(__u32 libjvm, const struct naming_memory *asked, __u64 a
 		return err;
 	err = code_at(jvm, address, &code);
 	if (err)
-		return hotspot_method_name(&jvm->layout, &memory, address, answer->name, sizeof(answer->name));
+		return hotspot_method_name(&jvm->layout, memory, address, answer->name, sizeof(answer->name));
 	answer->offset = address - code->begin;
 	if (code->kind == HOTSPOT_COMPILED)
-		return hotspot_method_name(&jvm->layout, &memory, code->method, answer->name, sizeof(answer->name));
+		return hotspot_method_name(&jvm->layout, memory, code->method, answer->name, sizeof(answer->name));
 	snprintf(answer->name, sizeof(answer->name), "HotSpot::%s", code->name);
 	return 0;
 }
@@ -253,5 +247,5 @@ int naming_hotspot_monitors(__u32 libjvm, const struct naming_memory *asked, __u
 	struct jvm *jvm;
 	int err = find_layout(libjvm, asked, &jvm);
 
-	return err ?: hotspot_monitors_read(&jvm->layout, &memory, &jvm->known, now_ns(), cursor, monitors);
+	return err ?: hotspot_monitors_read(&jvm->layout, memory, &jvm->known, now_ns(), cursor, monitors);
 }

@@ -7,12 +7,12 @@
 #include <unistd.h>
 #include <sys/auxv.h>
 
-#include "naming/demangle.h"
-#include "naming/elf_symbols.h"
-#include "naming/naming_go.h"
-#include "naming/naming_index.h"
-#include "naming/naming_map.h"
-#include "naming/naming_objects.h"
+#include "elf/demangle.h"
+#include "elf/elf_symbols.h"
+#include "elf/naming_go.h"
+#include "elf/naming_index.h"
+#include "elf/naming_map.h"
+#include "helper/naming_objects.h"
 
 /* The vDSO is a few pages. */
 #define VDSO_LARGEST (64u << 10)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 
-#include "naming/elf_symbols.h"
+#include "elf/elf_symbols.h"
 
 int elf_symbols_address(Dwfl_Module *module, __u64 unit, bool with_bss, __u64 *out)
 {

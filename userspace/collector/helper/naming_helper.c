@@ -7,12 +7,12 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "naming/naming_cpython.h"
-#include "naming/naming_helper.h"
-#include "naming/naming_hotspot.h"
-#include "naming/naming_objects.h"
-#include "naming/naming_protocol.h"
-#include "naming/naming_sandbox.h"
+#include "helper/naming_cpython.h"
+#include "helper/naming_helper.h"
+#include "helper/naming_hotspot.h"
+#include "helper/naming_objects.h"
+#include "helper/naming_protocol.h"
+#include "helper/naming_sandbox.h"
 
 #define SOCKET STDIN_FILENO
 /* So much that was freed is kept for the next file. */
@@ -113,7 +113,7 @@ static int fetch_words(void *context, const __u64 *addresses, __u32 count, __u64
 /* Takes the descriptor. */
 static int answer_request(struct naming_request *request, int fd, struct naming_answer *answer)
 {
-	const struct naming_memory memory = {&request->jvm, fetch_page, fetch_words, request};
+	const struct naming_memory memory = {&request->runtime, fetch_page, fetch_words, request};
 	const __u32 object = request->object;
 	int err = 0;
 

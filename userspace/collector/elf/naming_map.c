@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "naming/naming_map.h"
+#include "elf/naming_map.h"
 
 /* With what it is parsed into, less than lets the helper close other files. */
 #define MOST_BYTES (32u << 20)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 
-#include "naming/naming_objects.h"
+#include "helper/naming_objects.h"
 
 static int step(__u32 object, const struct naming_stack *from, struct unwind_state *state,
 		const struct unwind_stack *stack, bool *called)

@@ -17,7 +17,7 @@
 
 #include "cpython/cpython_frames.h"
 #include "hotspot/hotspot_monitors.h"
-#include "naming/unwind.h"
+#include "elf/unwind.h"
 
 /* Objects that the helper has open at once, by place. */
 #define NAMING_OBJECTS 128
@@ -50,8 +50,8 @@ enum naming_request_type {
 /* Likewise: the words at its offset's number of addresses, which are in its name, are wanted at the page's begin. */
 #define NAMING_WANTS_WORDS 2
 
-/* A process that runs HotSpot, or CPython. */
-struct naming_jvm {
+/* The run time of a process: HotSpot, or CPython. */
+struct naming_runtime {
 	__u64 number;      /* never another's; 0: none */
 	__u64 start;       /* where the code of libjvm.so, or of the interpreter, is mapped */
 	__u64 file_offset; /* which part of the file that is */
@@ -67,9 +67,9 @@ struct naming_request {
 	__u32 type;
 	__u32 object; /* its place, below NAMING_OBJECTS */
 	struct naming_place place;
-	struct naming_jvm jvm;        /* of NAMING_HOTSPOT and what follows it */
-	struct cpython_thread thread; /* of NAMING_CPYTHON */
-	char name[NAMING_NAME];       /* of NAMING_FIND */
+	struct naming_runtime runtime; /* of NAMING_HOTSPOT and what follows it */
+	struct cpython_thread thread;  /* of NAMING_CPYTHON */
+	char name[NAMING_NAME];        /* of NAMING_FIND */
 };
 
 struct naming_answer {
@@ -111,7 +111,7 @@ struct naming_frames {
 
 #define NAMING_PAGE_BYTES 4096
 
-_Static_assert(HOTSPOT_WORDS * sizeof(__u64) <= NAMING_NAME, "the addresses of words are in a name");
+_Static_assert(TARGET_WORDS * sizeof(__u64) <= NAMING_NAME, "the addresses of words are in a name");
 
 struct naming_page {
 	__s32 error; /* 0 or negative errno */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <elfutils/libdwfl.h>
 
-#include "naming/naming_protocol.h"
+#include "helper/naming_protocol.h"
 
 /*
  * Opens the object of a place, which takes the descriptor; -1: the vDSO of this

@@ -7,7 +7,7 @@
 #include <libelf.h>
 #include <linux/types.h>
 
-#include "naming/go_table.h"
+#include "elf/go_table.h"
 
 struct naming_go {
 	struct go_table table;

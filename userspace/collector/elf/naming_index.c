@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "naming/naming_index.h"
+#include "elf/naming_index.h"
 
 struct entry {
 	GElf_Addr begin;

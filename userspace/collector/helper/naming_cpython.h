@@ -3,7 +3,7 @@
 #ifndef LOCKLINE_NAMING_CPYTHON_H
 #define LOCKLINE_NAMING_CPYTHON_H
 
-#include "naming/naming_hotspot.h"
+#include "helper/naming_target.h"
 
 /* interpreter: its object, python3.X or libpython3.X.so. */
 int naming_cpython_frames(__u32 interpreter, const struct naming_memory *asked, const struct cpython_thread *thread,

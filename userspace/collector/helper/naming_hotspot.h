@@ -6,15 +6,7 @@
 #ifndef LOCKLINE_NAMING_HOTSPOT_H
 #define LOCKLINE_NAMING_HOTSPOT_H
 
-#include "naming/naming_protocol.h"
-
-/* The process that a question is about, and what reads its memory, as of struct hotspot_memory. */
-struct naming_memory {
-	const struct naming_jvm *jvm;
-	int (*fetch)(void *context, __u64 address, __u8 *out);
-	int (*fetch_words)(void *context, const __u64 *addresses, __u32 count, __u64 *out);
-	void *context;
-};
+#include "helper/naming_target.h"
 
 /* libjvm: its object.  -ENOENT: the leaf is in no code of the JVM's. */
 int naming_hotspot_unwind(__u32 libjvm, const struct naming_memory *asked, const struct naming_stack *from,

@@ -14,8 +14,8 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
-#include "naming/naming_protocol.h"
-#include "naming/naming_sandbox.h"
+#include "helper/naming_protocol.h"
+#include "helper/naming_sandbox.h"
 
 #if defined(__x86_64__)
 #define OWN_ARCHITECTURE AUDIT_ARCH_X86_64

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "naming/go_table.h"
+#include "elf/go_table.h"
 
 #define MAGIC_1_18 0xfffffff0u
 #define MAGIC_1_20 0xfffffff1u
