@@ -3,7 +3,11 @@
 
 from typing import Any
 
-from lockline.analysis.user_space.user_evidence import Calls, Seen
+from lockline.analysis.user_space.user_evidence import (
+    Calls,
+    Recognised,
+    Seen,
+)
 from lockline.recording import rows, user_rows
 
 LIBC = "/lib/libc.so.6"
@@ -44,3 +48,26 @@ def parked(
         )
         for number in (2, 3, 4)
     ]
+
+
+PEERS = {"waiters": 4, "wakers": 4, "both": 4, "wakes": 900, "tasks_woken": 900}
+
+
+def one(found: tuple[Recognised, ...]) -> Recognised:
+    assert len(found) == 1, found
+    return found[0]
+
+
+PARK = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ReentrantLock.lock")
+
+
+def frame(symbol: str = "", module: str = "[anon]") -> rows.Frame:
+    return rows.Frame(4096, symbol, 0, module)
+
+
+def java(folder: str) -> rows.Frame:
+    return frame("Unsafe_Park", f"{folder}/libjvm.so")
+
+
+def from_functions(*functions: str, task: int = 1, wait_ns: int = 10) -> Calls:
+    return Calls(task, functions, (), 10, wait_ns)

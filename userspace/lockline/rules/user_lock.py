@@ -66,6 +66,7 @@ from lockline.analysis.user_space.user_evidence import (
 )
 from lockline.rules.common import (
     ENOUGH_WAITS,
+    OF_GOROUTINES,
     USER_WORTH_TELLING,
     empty_wakes,
     is_made_by_others,
@@ -104,9 +105,7 @@ _CLAIMS = {
     PY_SEMAPHORE: "hot-py-semaphore",
     MONITOR: "hot-monitor",
     JAVA_LOCK: "hot-java-lock",
-    GO_MUTEX: "hot-go-mutex",
-    GO_RWMUTEX: "hot-go-rwmutex",
-    GO_CHANNEL: "hot-go-channel",
+    **OF_GOROUTINES,
     RWLOCK: "hot-rwlock",
     RUST_CHANNEL: "hot-rust-channel",
     JAVA_QUEUE: "full-java-queue",

@@ -36,6 +36,7 @@ from lockline.render.findings import functions_of, value_words
 from lockline.render.walker import Amount, Count, Fraction, as_line, shown, walk
 from lockline.render.whatif import bound_words
 from lockline.render.why_words import fact_words, remedy_words
+from lockline.rules.common import OF_GOROUTINES
 
 SCHEMA: Literal["lockline-why/1"] = schemas.WHY
 # Sentences of proof from what the cause makes, beside its own.
@@ -44,8 +45,6 @@ _BOUNDS = 3
 # Of these causes the bound of the lock is not that of the cause.
 _NO_CPU = ("holder-throttled", "holder-no-cpu")
 _MORE_CPU = ". More CPU for the holder may bring more than that"
-# What is said of goroutines that wait.
-_OF_GOROUTINES = ("hot-go-mutex", "hot-go-rwmutex", "hot-go-channel")
 _USE = (*OVERUSED, BUSY, BEHIND_LOCK)
 
 
@@ -328,7 +327,7 @@ def _nothing(known: Investigation, verdict: Verdict_) -> Verdict:
 def _who(known: Investigation, cause: Hypothesis_) -> str:
     """Who waits.  A lock of goroutines is known as such from other steps, too, which see threads."""
     followed = any(step.probe == GO and step.cost is not None for step in known.steps)
-    return "goroutines" if followed and cause.claim.what in _OF_GOROUTINES else "threads"
+    return "goroutines" if followed and cause.claim.what in OF_GOROUTINES.values() else "threads"
 
 
 def _verdict(known: Investigation, verdict: Verdict_) -> Verdict:

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Queues and channels that threads wait to put into."""
+
+import pytest
+
+from lockline.analysis.user_space.user_evidence import (
+    JAVA_QUEUE,
+    RUST_CHANNEL,
+)
+from lockline.analysis.user_space.user_locks import recognise
+from user_words import WINDOW, parked
+
+SEND = ("syscall", "std::thread::park", "std::sync::mpmc::array::Channel<T>::send", "load::publish")
+
+
+PACKAGE = "java.util.concurrent"
+
+
+PUT = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ConditionObject.await", f"{PACKAGE}.ArrayBlockingQueue.put")
+
+
+PUT_LOCK = (
+    "Parker::park",
+    "Unsafe_Park",
+    "LockSupport.park",
+    "ReentrantLock.lockInterruptibly",
+    f"{PACKAGE}.ArrayBlockingQueue.put",
+)
+
+
+PUT_OWN = (*PUT[:-1], "com.example.RetryBlockingQueue.put")
+
+
+ADD = ("Parker::park", "Unsafe_Park", "LockSupport.park", "ReentrantLock.lock", f"{PACKAGE}.PriorityBlockingQueue.put")
+
+
+@pytest.mark.parametrize(("wait_ns", "lock"), [(WINDOW * 9 // 10, True), (WINDOW // 4, False)])
+def test_threads_that_send_to_a_full_channel(wait_ns: int, lock: bool) -> None:
+    """The receiver wakes them, and waits elsewhere; few that wait may have nobody who wants more."""
+    (known,) = recognise(parked(SEND, (9,), wait_ns), set(), WINDOW)
+    assert (known.make, known.lock, known.unclear) == (RUST_CHANNEL, lock, not lock)
+
+
+@pytest.mark.parametrize(
+    ("functions", "wait_ns", "make", "lock"),
+    [
+        (PUT, WINDOW * 9 // 10, JAVA_QUEUE, True),
+        (PUT, WINDOW // 4, JAVA_QUEUE, False),
+        (PUT_LOCK, WINDOW * 9 // 10, None, None),
+        (ADD, WINDOW * 9 // 10, None, None),
+        (PUT_OWN, WINDOW * 9 // 10, None, None),
+    ],
+)
+def test_threads_that_put_into_a_full_queue(
+    functions: tuple[str, ...], wait_ns: int, make: str | None, lock: bool | None
+) -> None:
+    """Who takes wakes them.  A queue's own lock is another matter, and one without bounds is never full."""
+    found = [known for known in recognise(parked(functions, (9,), wait_ns), set(), WINDOW) if known.make == JAVA_QUEUE]
+    assert [(known.make, known.lock, known.unclear) for known in found] == ([(make, lock, not lock)] if make else [])

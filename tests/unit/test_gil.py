@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""CPython's lock of its interpreter, by the words that its threads wait at."""
+
+from typing import Any
+
+import pytest
+
+from lockline.analysis.findings import Process, UserLock
+from lockline.analysis.model import Figures
+from lockline.analysis.user_space.futex_waits import LOCK, FutexWaits
+from lockline.analysis.user_space.user_evidence import (
+    GIL,
+    RUBY_GVL,
+    Calls,
+    Seen,
+)
+from lockline.analysis.user_space.user_locks import recognise
+from lockline.render.findings import fact_words
+from lockline.rules.user_lock import _claim
+from user_words import MS, PEERS, WINDOW, one, word
+
+NO_FIGURES = Figures(0, 0, 0, 0, ())
+
+
+def gil(name: str = "", comm: str = "python3", **figures: Any) -> list[Seen]:
+    """The GIL's words: two of its condition variable, its mutex, one of the second condition variable."""
+    timed = PEERS | {"timed": 1000, "timed_out": 700, "timed_out_ns": 3500 * MS, "wait_ns": 1400 * MS} | figures
+    return [
+        word(2, 4096, name, comm, **timed),
+        word(3, 4100, name and f"{name}+4", comm, **timed),
+        word(4, 4104, name and f"{name}+8", comm, value_2=1000, wait_ns=MS),
+        word(5, 4096 + 88, name and f"{name}+88", comm, wait_ns=MS),
+    ]
+
+
+@pytest.mark.parametrize("timed_out", [700, 900])
+def test_the_gil_is_a_lock_though_its_waits_time_out(timed_out: int) -> None:
+    found = one(recognise(gil("_PyRuntime+0x1a0", timed_out=timed_out), (), WINDOW))
+    assert (found.make, found.lock, found.sure) == (GIL, True, "high")
+    assert found.words == (2, 3, 4, 5)
+    assert "2.8 threads wait for it on average" in found.why
+
+
+def test_the_gil_of_a_stripped_python_is_known_by_its_layout() -> None:
+    found = one(recognise(gil(), (), WINDOW))
+    assert (found.make, found.sure) == (GIL, "medium")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        # A timed condition variable with its mutex behind it, in a program of another kind.
+        gil(comm="server"),
+        # A queue in Python: its words lie otherwise.
+        gil()[:2],
+        # Workers that a dispatcher wakes, which does not wait there.
+        gil(both=0),
+    ],
+    ids=["not python", "not its layout", "dispatcher"],
+)
+def test_what_only_looks_like_the_gil_is_a_condition_variable(words: list[Seen]) -> None:
+    assert GIL not in {found.make for found in recognise(words, (), WINDOW)}
+
+
+def test_a_word_that_is_only_woken_is_no_gil_of_its_own() -> None:
+    """The mutex of the second condition variable: unlocked with a wake-up that found nobody."""
+    woken = word(6, 4096 + 96, "_PyRuntime+0x200", "python3", calls=0, slept=0, wait_ns=0, wakes=1, wakes_empty=1)
+    found = one(recognise([*gil("_PyRuntime+0x1a0"), woken], (), WINDOW))
+    assert found.words == (2, 3, 4, 5, 6)
+
+
+def test_take_gil_tells_the_gil_of_a_sub_interpreter() -> None:
+    waits = (Calls(1, ("futex_abstimed_wait_cancelable", "take_gil", "PyEval_RestoreThread"), (), 10, 10),)
+    found = one(recognise([word(2, 4096, comm="uwsgi", timed=1000, waits=waits)], (), WINDOW))
+    assert (found.make, found.sure) == (GIL, "high")
+
+
+@pytest.mark.parametrize(
+    ("make", "waiting", "claim"),
+    [
+        (GIL, 0.27, "gil-at-times"),
+        (GIL, 2.0, "gil-bound"),
+        (RUBY_GVL, 0.2, "gvl-at-times"),
+        (RUBY_GVL, 0.5, "gvl-bound"),
+    ],
+)
+def test_a_program_that_hardly_waits_is_not_bound(make: str, waiting: float, claim: str) -> None:
+    """That threads wait for the lock is as sure; that it holds the program back is not said."""
+    seen = word(1, 4096)
+    futex = FutexWaits(seen.futex, seen.total, LOCK, "", NO_FIGURES, NO_FIGURES, make=make)
+    told = _claim(futex, Process("app", 7), UserLock("gil", ""), None, None, waiting)
+    assert told.what == claim
+    assert "bound" in fact_words(told) if claim.endswith("bound") else "at times" in fact_words(told)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Goroutines that wait, and programs in Go whose goroutines nobody followed."""
+
+from typing import Any
+
+import pytest
+
+from lockline.analysis.user_space.go_locks import unseen_goroutines
+from lockline.analysis.user_space.user_evidence import (
+    GO_CHANNEL,
+    GO_MUTEX,
+    Calls,
+    Goroutines,
+    Seen,
+)
+from lockline.analysis.user_space.user_locks import recognise
+from user_words import WINDOW, one, word
+
+
+def test_who_lets_a_mutex_of_go_go() -> None:
+    unlock = ("runtime.futex", "runtime.ready", "internal/sync.(*Mutex).unlockSlow", "main.work")
+    timer = ("runtime.futex", "runtime.wakep", "runtime.sysmon")
+    found = one(
+        recognise([word(2, 4096, wakers_of=(Calls(1, unlock, (), 9, 0), Calls(2, timer, (), 1, 0)))], (), WINDOW)
+    )
+    assert (found.make, found.sure) == (GO_MUTEX, "medium")
+    assert (
+        recognise([word(2, 4096, wakers_of=(Calls(1, unlock, (), 1, 0), Calls(2, timer, (), 9, 0)))], (), WINDOW) == ()
+    )
+
+
+def test_goroutines_that_were_followed_are_not_counted_by_their_threads_too() -> None:
+    unlock = (Calls(1, ("runtime.futex", "internal/sync.(*Mutex).unlockSlow"), (), 9, 0),)
+    followed = word(2, 8192, ops=1 << 24 | 1 << 25, wait_ns=2 * WINDOW)
+    only_let_go = word(3, 8200, ops=1 << 25, slept=0, calls=0)
+    found = one(recognise([followed, only_let_go, word(4, 4096, wakers_of=unlock)], (), WINDOW))
+    assert (found.words, found.make, found.lock, found.sure) == ((2,), GO_MUTEX, True, "high")
+    assert "2.0 wait for it on average" in found.why
+
+
+@pytest.mark.parametrize(
+    ("wait_ns", "lock", "unclear"),
+    [
+        (3 * WINDOW, True, False),
+        # One sender: a slow receiver, or a source that nobody asks for more.  Receivers that are quick enough.
+        (WINDOW, False, True),
+        (WINDOW // 20, False, False),
+    ],
+)
+def test_goroutines_that_wait_to_send(wait_ns: int, lock: bool, unclear: bool) -> None:
+    found = one(recognise([word(2, 4096, ops=1 << 26, wait_ns=wait_ns)], (), WINDOW))
+    assert (found.make, found.lock, found.unclear) == (GO_CHANNEL, lock, unclear)
+    assert unseen_goroutines([word(2, 4096, ops=1 << 26)], WINDOW) == ()
+
+
+def test_goroutines_that_nobody_followed_are_spoken_of() -> None:
+    unlock = ("runtime.futex", "runtime.ready", "internal/sync.(*Mutex).unlockSlow", "main.work")
+    timer = ("runtime.futex", "runtime.wakep", "runtime.sysmon")
+
+    def process(unlocks: int, **figures: Any) -> list[Seen]:
+        return [
+            word(
+                2, 4096, comm="api", wakers_of=(Calls(1, unlock, (), unlocks, 0), Calls(2, timer, (), 90, 0)), **figures
+            )
+        ]
+
+    assert unseen_goroutines(process(30), WINDOW) == (Goroutines("api", 7, 30),)
+    # It was followed, and none waited for a mutex.
+    assert unseen_goroutines(process(30), WINDOW, followed=1) == ()
+    # Of a busy program nobody knows; an idle one has none that wait.
+    per_second = WINDOW // 1_000_000_000
+    assert unseen_goroutines(process(3, slept=20 * per_second), WINDOW) == (Goroutines("api", 7, 0),)
+    assert unseen_goroutines(process(3, slept=20 * per_second - 1), WINDOW) == ()
+    assert unseen_goroutines(process(30, ops=1 << 24), WINDOW) == ()
+
+
+def test_other_run_times_have_no_goroutines() -> None:
+    waits = (Calls(1, ("futex_wait", "pthread_cond_wait", "main.work"), (), 900, 0),)
+    assert unseen_goroutines([word(2, 4096, slept=10_000, waits=waits)], WINDOW) == ()
