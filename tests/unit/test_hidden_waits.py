@@ -5,7 +5,7 @@ import pytest
 
 from lockline.analysis.user_space.hidden_waits import HiddenWaits, hidden_waits
 from lockline.analysis.user_space.user_evidence import Seen
-from test_user_locks import WINDOW, from_functions, word
+from user_words import WINDOW, from_functions, word
 
 SLEPT = 20 * WINDOW // 1_000_000_000 or 20
 COMMS = {1: "ForkJoinPool-1-", 2: "ForkJoinPool-1-", 3: "VirtualThread-u", 4: "ForkJoinPool-2-"}
