@@ -405,7 +405,7 @@ def test_a_block_that_is_copied_in_and_out_is_true_sharing() -> None:
             for offset in range(0, 64, 8)
             for row in (
                 access((offset, "read_snapshot", 40, 0), count=30),
-                access((offset, beside if offset == 56 else "publish", writers_pay, 70), count=2),
+                access((offset, beside if offset == 56 else "publish", writers_pay, 8), count=2),
             )
         ]
         return judged(*rows).verdict
@@ -439,7 +439,7 @@ def test_cpus_that_only_read_what_others_write_show_true_sharing() -> None:
 def test_a_programs_lock_may_be_one_word(take: str, free: str) -> None:
     lock = [access((0, take, 600, 300), count=8), access((0, free, 0, 300), count=8)]
     assert judged(*lock, access((8, "push", 10, 5), count=8)).verdict == "lock word"
-    assert judged(*lock, access((8, "push", 200, 300), count=8)).verdict == "false sharing"
+    assert judged(*lock, access((8, "look", 200, 0), count=8)).verdict == "false sharing"
 
 
 def test_code_without_a_name_near_a_lock_may_be_of_the_lock() -> None:

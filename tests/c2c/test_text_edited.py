@@ -196,3 +196,22 @@ def test_remarks_behind_rows(remark: str) -> None:
     memory, plain = tables(remarked), tables(text)
     assert not memory.problems
     assert (memory.accesses, memory.codes) == (plain.accesses, plain.codes)
+
+
+ROWS_IN_PROSE = """\
+The line of our statistics bounces:
+
+     0.00%   55.00%   50.00%    0.00%    0.00%       0x0     0       1            0x401b20  \
+       0       238       171     1190         1  [.] rx_main  nicd   nic.c:181               0
+     0.00%   45.00%   50.00%    0.00%    0.00%       0x8     0       1            0x401d76  \
+       0       238       171      759         1  [.] tx_main  nicd   nic.c:282               1
+
+It took 12.5% 4.2% 3.0% 1.0% more than 0x10.
+"""
+
+
+def test_rows_in_prose_without_line_and_header() -> None:
+    """They have shares alone, and say what they are by their values."""
+    memory = tables(ROWS_IN_PROSE)
+    assert [(access.offset, access.cpu_count) for access in memory.accesses] == [(0, 1), (8, 1)]
+    assert any("without its header" in problem for *_, problem in memory.problems)

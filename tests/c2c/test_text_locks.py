@@ -52,10 +52,33 @@ def test_a_spinlock_with_a_cut_name_beside_its_data(tmp_path: Path) -> None:
 def test_where_a_lock_is_waited_for_there_is_one(tmp_path: Path, slow: str, user: str) -> None:
     """Compilers build the fast path into who uses the lock: most of the accesses have that function's name."""
     assert found(tmp_path, (0x8, 40, 25, slow), (0x8, 60, 75, user)).verdict == "lock word"
-    beside = found(tmp_path, (0x8, 30, 15, slow), (0x8, 45, 50, user), (0x10, 25, 35, user))
+    beside = found(tmp_path, (0x8, 30, 15, slow), (0x8, 45, 50, user), (0x10, 25, 0, "main.watch"))
     assert beside.verdict == "false sharing"
     # One mistaken sample in a hundred makes no lock.
     assert found(tmp_path, (0x8, 1, 1, "main.tick"), (0x8, 99, 99, user)).verdict == "true sharing"
+
+
+def test_what_holders_write_beside_a_lock_goes_from_one_to_the_next(tmp_path: Path) -> None:
+    """Apart from the lock it may cost as much.  What others read there, and nobody writes, is surely false sharing."""
+    slow = "native_queued_spin_lock_slowpath"
+    held = found(tmp_path, (0, 60, 20, slow), (0, 20, 40, "_raw_spin_lock"), (8, 20, 40, "pool_get"))
+    assert held.verdict == "lock word"
+    assert held.confidence != "high"
+    assert any("+0x8, which goes from one to the next" in doubt and "lockline diff" in doubt for doubt in held.doubts)
+    read = found(tmp_path, (0, 60, 40, slow), (0, 20, 60, "_raw_spin_lock"), (8, 20, 0, "pool_is_empty"))
+    assert read.verdict == "false sharing"
+    assert not any("goes from one to the next" in doubt for doubt in read.doubts)
+    both = (*((0, 35, 20, slow), (0, 15, 40, "_raw_spin_lock")), (8, 40, 40, "pool_get"), (16, 10, 0, "pool_is_empty"))
+    mixed = found(tmp_path, *both)
+    assert mixed.verdict == "false sharing"
+    assert any("10% at +0x10 are false sharing" in doubt for doubt in mixed.doubts)
+
+
+def test_the_slow_path_of_postgresqls_spinlock(tmp_path: Path) -> None:
+    """s_lock() is called only where the word is taken; its fast path is in the functions that want it."""
+    user = "ReserveXLogInsertLocation"
+    judged = found(tmp_path, (0, 13, 3, "s_lock"), (0, 70, 40, user), (8, 14, 30, user), (16, 3, 27, user))
+    assert judged.verdict == "lock word"
 
 
 @pytest.mark.parametrize(

@@ -89,10 +89,10 @@ def test_what_its_holders_pay_beside_a_lock_is_said(tmp_path: Path) -> None:
     assert "On another line than the lock that part can go away" in report.advice.text
 
 
-def test_a_lock_and_much_else_is_false_sharing(tmp_path: Path) -> None:
+def test_a_lock_and_what_others_read_is_false_sharing(tmp_path: Path) -> None:
     def fill(builder: MemoryBuilder, line: int) -> None:
         lock_traffic(builder, line)
-        builder.add(line, 0x20, builder.code("holder"), 0, range(32), loads=60, stores=30, local_hitm=40)
+        builder.add(line, 0x20, builder.code("look"), 0, range(32), loads=90, local_hitm=40)
 
     report = report_of(tmp_path, fill)
     assert report.judgement.verdict == "false sharing"
@@ -102,6 +102,21 @@ def test_a_lock_and_much_else_is_false_sharing(tmp_path: Path) -> None:
     # What the lock pays stays.
     assert report.advice.effect == pytest.approx(40 / 130)
     assert "padding does not change that" in report.advice.warning
+
+
+def test_a_lock_and_what_its_holders_write(tmp_path: Path) -> None:
+    """The lock pays most, and what is written under it moves from holder to holder wherever it lies."""
+
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        lock_traffic(builder, line, 3)
+        builder.add(line, 0x20, builder.code("holder"), 0, range(32), loads=120, stores=90, local_hitm=70)
+
+    report = report_of(tmp_path, fill)
+    assert (report.judgement.verdict, report.judgement.confidence) == ("lock word", "medium")
+    assert "goes from one to the next" in report.judgement.doubts[0]
+    assert report.advice is not None
+    assert report.advice.members == ("+0x20",)
+    assert "but for what one holder writes at +0x20 and the next one reads" in report.advice.text
 
 
 def rwsem(builder: MemoryBuilder, line: int) -> None:

@@ -10,7 +10,7 @@ from lockline.c2c.members import Member, Struct, Types
 from lockline.c2c.model import Access, Advice, Judgement, Line, LockOnLine, Part, Placement
 from lockline.c2c.parts import COST_LOADS, WATCHED
 from lockline.c2c.sharing_model import is_written, places
-from lockline.c2c.verdict import actors
+from lockline.c2c.verdict_case import actors
 
 LINE = 64
 MAX_LAYOUT = 60
@@ -220,8 +220,10 @@ def advise(
         if beside:
             text += (
                 f" {places(beside)} beside it pay{'s' * (len(beside) == 1)} {share:.0%} of the line's {kind}, "
-                "because waiters take the line away. On another line than the lock that part can go away."
+                "because waiters take the line away. On another line than the lock that part can go away"
             )
+            held = [part for part in beside if is_written(part)]
+            text += f", but for what one holder writes at {places(held)} and the next one reads." if held else "."
         names = tuple(part.name for part in beside)
         return Advice(text, names, None, None, None, None, share, share, _LOCK_WARNING, shown)
     if judgement.verdict == "true sharing":

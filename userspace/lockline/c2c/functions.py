@@ -46,7 +46,7 @@ _SPINS = (
 _SLOW_PATH = (
     r"_*(GI_+)?_*lll_lock_w\w*|(.*[.:])?(\w+_)?(un)?lock_(slow|contended)\w*|(.*[.:])?((un)?lock(Shared)?|Lock|Unlock)Slow\w*"
     r"|(.*::)?Slow(Unl|L)ock\w*|.*::(read|write)_contended|<?parking_lot::raw_(mutex|rwlock)::.*"
-    r"|<?std::sys::(\w+::)*(mutex|rwlock)::f\w*"
+    r"|<?std::sys::(\w+::)*(mutex|rwlock)::f\w*|s_lock"
 )
 
 

@@ -44,7 +44,8 @@ from lockline.c2c.placement import (
 )
 from lockline.c2c.shares import by_shares
 from lockline.c2c.tables import find_buddies, place_of, read_lines, read_names, read_tables, score
-from lockline.c2c.verdict import actors, judge
+from lockline.c2c.verdict import judge
+from lockline.c2c.verdict_case import actors
 from lockline.c2c.watched import EXACT, even, place_by_target
 from lockline.recording.reader import MetaValue, Recording
 

@@ -23,6 +23,7 @@ from lockline.c2c.users import (
     apart,
     code_known,
     differ,
+    fewer,
     repeated,
     same_code,
     several_threads,
@@ -30,8 +31,6 @@ from lockline.c2c.users import (
     users_of,
 )
 
-# On so many times the CPUs of those who write are readers that are others, wherever threads migrate.
-MANY_READERS = 4
 # A line of which so few accesses find it elsewhere may as well be one thread's, that migrates.
 SELDOM = 0.08
 # A load that takes so many cycles has waited for others that wanted the line too: fetching it takes some hundred.
@@ -269,7 +268,7 @@ def _written_for_others(written: list[Part], everyone: list[Part]) -> Sharing | 
         if part not in written or not writers or not readers:
             continue
         some, others = users_of(writers), users_of(readers)
-        if apart(some, others) or (differ(*(whole or (some, others))) and others.count >= MANY_READERS * some.count):
+        if apart(some, others) or fewer(*(whole or (some, others))):
             # Who writes may pay for what is written beside it.
             paid = sum(row.transfers for row in part.main)
             share += part.share * (sum(row.transfers for row in readers) / paid if paid else 1.0)

@@ -454,7 +454,9 @@ class Scanner:
             return True
         values = [int(word) for word in match[1].split()]
         if not self._pareto:
-            self._pareto = self._inferred_pareto(line, values)
+            following = (self._lines[i].text for i in range(self._at + 1, min(self._at + 4, len(self._lines))))
+            row = next((text for text in following if _PARETO_ROW.match(text)), "")
+            self._pareto = self._inferred_pareto(line, row, len(values))
         columns = self._pareto.percents if self._pareto else ()
         if not columns or len(values) - len(columns) not in (0, 1):
             self._draft.problem(line.number, f"a line's totals without their header: {_shown(line.text)}")
@@ -491,8 +493,11 @@ class Scanner:
         self._open = _OpenDetail(line.number, values[0], address, totals, self._pareto.peer)
         return True
 
-    def _inferred_pareto(self, line: Line, values: Sequence[int]) -> Layout | None:
-        """The layout of rows that lost their header, from the kinds of values in the row that follows.
+    def _inferred_pareto(self, line: Line, row: str, totals: int | None) -> Layout | None:
+        """The layout of rows that lost their header, from the kinds of values in the first one.
+
+        totals: how many values the line's totals above it have; None: these are lost too, and only a row with a symbol
+        tells.
 
         HITM and peer snoops stand in the same columns: the figures above tell which, if there are any.
         """
@@ -501,10 +506,12 @@ class Scanner:
         peers = counts.get("lcl_peer", 0) + counts.get("rmt_peer", 0)
         if (hitm and peers) or self._cut_header:
             return None
-        following = (self._lines[i].text for i in range(self._at + 1, min(self._at + 4, len(self._lines))))
-        row = next((text for text in following if _PARETO_ROW.match(text)), None)
         layout = layouts.row_layout(row, bool(peers) and not hitm) if row else None
-        if layout is None or len(values) - len(layout.percents) not in (0, 1):
+        if layout is None:
+            return None
+        if totals is None and layouts.SYMBOL not in layout.names:
+            return None
+        if totals is not None and totals - len(layout.percents) not in (0, 1):
             return None
         told = "the figures above are of peer snoops" if peers else "there are HITM above"
         if not hitm and not peers:
@@ -514,6 +521,8 @@ class Scanner:
         return layout
 
     def _offset_row(self, line: Line) -> bool:
+        if not self._pareto and not self._open:
+            self._pareto = self._inferred_pareto(line, line.text, None)
         if not self._pareto:
             self._draft.problem(line.number, "an offset without its line or its header: " + _shown(line.text))
             return True

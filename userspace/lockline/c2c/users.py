@@ -7,6 +7,7 @@ apart, and CPUs in common do not join them.
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, reduce
+from math import exp
 from operator import and_, or_
 
 from lockline.c2c.model import Access, Part, Users
@@ -25,6 +26,8 @@ SAMPLES_PER_CPU = 4
 OTHER_CPUS = 0.3
 # Were the users the same, so many pairs of samples, one of each member, would be of one CPU: none is no accident.
 MEET = 2
+# On so many times the CPUs of some are others, whatever migrates.
+FAR_MORE = 4
 # One sample has one user, whoever else there is.  So many more that all repeat it are no accident.
 REPEATED = 3
 
@@ -185,6 +188,17 @@ def differ(one: Users, other: Users) -> bool:
         fewer = min(one.threads.bit_count(), other.threads.bit_count())
         return (one.threads & other.threads).bit_count() * 2 <= fewer
     return apart(one, other) or _more(one, other) or _more(other, one)
+
+
+def fewer(some: Users, others: Users) -> bool:
+    """Whether some are on far fewer CPUs than they would be seen on, were they the same ones as the others.
+
+    So many samples that fall on any of the others' CPUs miss few of them.
+    """
+    if not some.count or others.count < FAR_MORE * some.count:
+        return False
+    seen = others.count * (1 - exp(-some.samples / others.count))
+    return differ(some, others) or seen >= FAR_MORE * some.count
 
 
 def same_cpus(every: Sequence[Users]) -> bool:

@@ -6,22 +6,19 @@ functions and threads, and on what the samples cannot show.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 
 from lockline.base.values import replace
 from lockline.c2c.functions import is_spin_function
-from lockline.c2c.members import is_sequence_type
-from lockline.c2c.model import Access, Confidence, Coverage, Judgement, Line, Part, Role, Verdict, add_counts
-from lockline.c2c.parts import COST_LOADS, COST_TRANSFERS, FEW_TRANSFERS, LOCK_BYTES, cost, cost_word
+from lockline.c2c.model import Confidence, Coverage, Judgement, Line, Part, add_counts
+from lockline.c2c.parts import COST_TRANSFERS, FEW_TRANSFERS
 from lockline.c2c.sharing import share_out
-from lockline.c2c.sharing_model import BESIDE, LONGER, MEMBER, RECORD_STORES, THREADS, WHOLE_TEXT, is_written, places
-from lockline.c2c.users import everybody, named, several_threads, users_of
-from lockline.c2c.watched import doubts as doubts_of_watching
+from lockline.c2c.sharing_model import BESIDE, LONGER, MEMBER, THREADS
+from lockline.c2c.users import everybody, several_threads, users_of
+from lockline.c2c.verdict_case import FEW_WINDOWS, QUIET_PER_SECOND, TOLD, Case, actors, amount, percent
+from lockline.c2c.verdict_locks import LOCK_WORD, lock_word, with_a_lock
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
 
-# From this share on a lock's word is what the line suffers from, and other members do not matter.
-LOCK_WORD = 0.85
 # Bytes of a line, as nearly all processors have it; a kind of source.
 HALF = 64
 TEXT = "c2c text"
@@ -32,12 +29,8 @@ RARE = 0.01
 # And in so many even where many loads were sampled.
 NEXT_TO_NONE = 0.0025
 MANY_LOADS = 100
-# Waiters' traffic needs no more samples than these to be known as such: it is known by its functions.
-FEW_OF_LOCK = 3
 # Fewer transfers than these may all be mistaken samples; with more, who pays for whose writes is worth a weak verdict.
 LEAST = 3
-# A line that moves less often than this costs less than 0.01 % of a CPU, at 1 us for each time.
-QUIET_PER_SECOND = 100
 # So many transfers at that rate would have been seen in the time of watching: that there is none is no accident.
 EXPECTED = 30
 # Both halves of a pair pay as each other's neighbour: neither so many times as often as the other.
@@ -45,226 +38,8 @@ PAIR = 4
 # One thread alone uses a line: of its accesses, and of its transfers, which mistaken samples have more often.
 ALONE = 0.95
 ALONE_PAYS = 0.8
-# From fewer windows nothing can be told of what happens in bursts, as of threads that seldom run at once.
-FEW_WINDOWS = 30
-SURE_TRANSFERS = 100
-SOME_TRANSFERS = 20
-# Of a line's stores and cost, what must be told by offset for a member without stores to be one that is not written.
-TOLD = 0.95
-FEW_STORES = 20
-# Of an access's records, what rounding makes of percentages that were typed by hand.
-ROUNDED = 0.01
 # With less of the cost by offset, the rest may be paid anywhere.
 HARDLY = 0.5
-
-
-def actors(accesses: Iterable[Access]) -> int:
-    """At least so many threads or CPUs make these accesses."""
-    threads = cpus = most = 0
-    for access in accesses:
-        threads |= access.threads
-        cpus |= access.cpus or 0
-        if access.cpu_count > most:
-            most = access.cpu_count
-    return max(threads.bit_count(), cpus.bit_count(), most)
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}"
-
-
-def _by(functions: tuple[str, ...]) -> str:
-    shown = [name for name in functions if name != "?"]
-    return f" by {', '.join(shown[:3])}" if shown else ""
-
-
-_DOES: tuple[tuple[Role, str], ...] = (
-    ("waiter", "taken or waited for"),
-    ("unlock", "released"),
-    ("holder", "used under the lock"),
-    ("lockless reader", "read without the lock"),
-    ("atomic", "changed atomically"),
-    ("writer", "written"),
-    ("reader", "read"),
-)
-
-
-@lru_cache(4096)
-def _doing(roles: tuple[tuple[Role, tuple[str, ...]], ...]) -> str:
-    """Who does what, in words: the same functions stand in line after line."""
-    known = dict(roles)
-    return "; ".join([f"{text}{_by(known[role])}" for role, text in _DOES if role in known])
-
-
-def describe(part: Part, word: str, counted: bool = True, share: float | None = None) -> str:
-    """One member in words: its share, and who does what to it.
-
-    counted: whether its stores are a count; share: where it is another one than the member's own.
-    """
-    stores = part.counts.stores or 0
-    writes = f", {stores:,} stores" if stores and counted else ""
-    name = part.name if not part.member else f"{part.member} (+{max(0, part.begin):#x})"
-    of_all = _percent(part.share if share is None else share)
-    return f"{name}: {of_all} of the {word}{writes}; {_doing(tuple(part.roles.items()))}"
-
-
-def _amount(line: Line) -> str:
-    counts = line.counts
-    if line.shares:
-        return "shares alone: how many HITM, peer snoops and stores they are of is not told"
-    if line.watch is not None:
-        told = f"{counts.loads or 0:,} reads, {counts.stores or 0:,} writes"
-        text = f"{counts.transfers:,} transfers between CPUs in {counts.records or 0:,} accesses ({told})"
-        return text + ("; by member, as if all bytes had been watched for the same time:" if line.weighted else "")
-    words = [f"{counts.hitm:,} HITM ({counts.local_hitm or 0:,} local, {counts.remote_hitm or 0:,} remote)"]
-    if counts.peer:
-        words.append(
-            f"{counts.peer:,} peer snoops ({counts.local_peer or 0:,} local, {counts.remote_peer or 0:,} remote)"
-        )
-        if not counts.hitm:
-            words.pop(0)
-    if counts.loads is not None:
-        words.append(f"{counts.loads:,} loads")
-    if counts.stores is not None:
-        words.append(f"{counts.stores:,} stores")
-    return ", ".join(words)
-
-
-_ABOUT_WRITES: tuple[Verdict, ...] = ("false sharing", "true sharing", "read mostly")
-
-
-def _contradict_themselves(accesses: Iterable[Access]) -> bool:
-    """Whether one of them has more stores than records, or finds the line modified more often than it loads."""
-    for access in accesses:
-        counts = access.counts
-        records, loads, stores = counts[:3]
-        if records is None:
-            continue
-        rounding = ROUNDED * records
-        if stores and stores - records > rounding:
-            return True
-        if loads is not None and access.transfers - (counts.watched or 0) - loads > rounding:
-            return True
-    return False
-
-
-class _Case:
-    """One line, and what the rules ask of it."""
-
-    def __init__(
-        self,
-        line: Line,
-        parts: Sequence[Part],
-        kind: str,
-        coverage: Coverage,
-        buddy: Line | None,
-        sure: bool,
-        spins: float,
-    ) -> None:
-        self.line = line
-        self.rows = line.located
-        self.parts = parts
-        self.kind = kind
-        self.word = cost_word(line, kind)
-        self.coverage = coverage
-        self.buddy = buddy
-        self.sure = sure
-        self.spins = spins if line.watch is not None else 0.0
-        self.transfers = line.counts.transfers
-        self.stores = line.counts.stores or 0
-        self.loads = line.counts.loads or 0
-        whole = cost(line.counts, kind)
-        self.located = sum([part.cost for part in parts]) / whole if whole else 1.0
-        self.proven = False
-        self._stores_told: bool | None = None
-        self.fought = [part for part in parts if part.share >= MEMBER]
-
-    @property
-    def stores_told(self) -> bool:
-        """Whether a member without a sampled store is one that nobody writes."""
-        if self._stores_told is None:
-            self._stores_told = _stores_told(self)
-        return self._stores_told
-
-    @property
-    def told_in_part(self) -> str:
-        """That the cost is not known by offset, and what would tell."""
-        # Rows of an older perf have no count of their accesses, in the whole text neither.
-        if self.kind == COST_LOADS and all(access.counts.records is None for access in self.rows):
-            return "the text does not tell how many loads are at each offset; `lockline c2c report perf.data` tells it"
-        return f"offsets are known of {_percent(self.located)} of the line's {self.word} alone; {WHOLE_TEXT}"
-
-    def describe(self, part: Part) -> str:
-        """One member in words."""
-        return describe(part, self.word, not self.line.shares, part.share * min(1.0, self.located))
-
-    def judge(
-        self,
-        verdict: Verdict,
-        evidence: Sequence[str],
-        members: Sequence[Part] = (),
-        doubts: Sequence[str] = (),
-        weak: int = 0,
-    ) -> Judgement:
-        """A judgement with the confidence that the data allow."""
-        every = [*doubts, *self._doubts(verdict, "".join(doubts))]
-        # Accesses that did not move the line show that nothing moves.
-        amount = (self.line.counts.records or 0) if verdict == "none" else cost(self.line.counts, self.kind)
-        few = amount < SOME_TRANSFERS
-        some = amount < SURE_TRANSFERS
-        weight = 2 * len(doubts) + len(every) - len(doubts) + 2 * few + some + weak + 3 * bool(self.line.shares)
-        confidence: Confidence = "high" if weight == 0 else "medium" if weight <= 2 else "low"
-        if verdict == "too little evidence":
-            confidence = "low"
-        told = [_amount(self.line), *evidence]
-        return Judgement(verdict, confidence, tuple(told), tuple(members), tuple(every))
-
-    def _doubts(self, verdict: Verdict, asked: str) -> list[str]:
-        """What is not known; asked: the doubts that the rule itself has, with their commands."""
-        doubts = doubts_of_watching(self.line)
-        if self.line.contradicted or _contradict_themselves(self.rows):
-            contradict = "figures of the line contradict each other, as where a text was typed by hand"
-            doubts.append(f"{contradict}; `perf c2c report --stdio` prints them anew from the perf.data file")
-        if self.line.shares:
-            doubts.append(f"only shares are known, not how many accesses they are of; {WHOLE_TEXT}")
-        watch = self.line.watch
-        if verdict == "none" and watch and len(watch.windows) < FEW_WINDOWS and watch.watched_ns < watch.span_ns / 2:
-            doubts.append(f"what happens in bursts can be missed by {len(watch.windows)} windows")
-        if watch and self.spins >= QUIET_PER_SECOND:
-            rate = transfer_rate(watch, {access.offset for access in self.line.located})
-            if self.spins > rate.per_second + 2 * (rate.error or 0.0):
-                doubts.append(
-                    f"CPUs spin for its lock {self.spins:,.0f} times a second, and each time it moves: the windows"
-                    " saw less, as watching slows who uses it, or they missed its bursts"
-                )
-        if self.parts and self.located < TOLD:
-            doubts.append(self.told_in_part.replace(WHOLE_TEXT, WHOLE_TEXT.replace("tells it", "tells the rest")))
-        paid = cost(self.line.counts, self.kind)
-        if verdict in _ABOUT_WRITES[:2] and paid < SOME_TRANSFERS and not self.line.shares and not watch:
-            doubts.append(f"it rests on {paid:,} samples of {self.word}; {LONGER}")
-        if (self.coverage.unparsable or 0) >= 0.2:
-            unread = f"{_percent(self.coverage.unparsable or 0)} of all records could not be read by perf"
-            doubts.append(f"{unread}; `perf c2c report` of a newer perf may read them, from the same perf.data")
-        if verdict in _ABOUT_WRITES and RECORD_STORES not in asked and (unseen := self._unseen_stores()):
-            doubts.append(unseen)
-        if not self.sure and verdict == "false sharing":
-            doubts.append("the members' names are inferred, see Type")
-        if self.kind == COST_LOADS:
-            untold = "at which offsets CPUs waited for the line is not known; loads are used instead"
-            doubts.append(f"{untold}; `perf c2c report --stdio -d tot -NN -c tid,iaddr` shows HITM of each offset")
-        if verdict in ("false sharing", "true sharing") and not self.proven and actors(self.line.accesses) < 2:
-            doubts.append(f"it is not known that more than one CPU or thread uses the line; {THREADS}")
-        return doubts
-
-    def _unseen_stores(self) -> str:
-        """What is not known of the line's stores, or ''."""
-        if self.coverage.stores_seen is not True and not self.stores:
-            return f"stores were not sampled, so who writes is not seen; {RECORD_STORES}"
-        if self.coverage.stores_seen is None and not (self.line.shares and self.stores):
-            return f"stores were sampled in part at most; {RECORD_STORES}"
-        if self.stores and not self.line.shares and not self.stores_told:
-            return f"at which offsets the line is written is known in part; {WHOLE_TEXT}"
-        return ""
 
 
 def judge(
@@ -281,18 +56,18 @@ def judge(
     parts and kind: from divide(); buddy: the other half of its 128-byte pair, if it was sampled; sure: whether the
     members' names are more than inferred; spins: waits a second in which a CPU spun for a lock of the line meanwhile.
     """
-    case = _Case(line, parts, kind, coverage, buddy, sure, spins)
+    case = Case(line, parts, kind, coverage, buddy, sure, spins)
     return _of_two_lines(case, _first_that_fits(case))
 
 
-def _first_that_fits(case: _Case) -> Judgement:
+def _first_that_fits(case: Case) -> Judgement:
     for rule in (
         _unshared,
         _not_located,
         _no_transfer,
-        _lock_word,
+        lock_word,
         _few,
-        _with_a_lock,
+        with_a_lock,
         _not_written,
         _shared,
     ):
@@ -302,7 +77,7 @@ def _first_that_fits(case: _Case) -> Judgement:
     return case.judge("too little evidence", ["no rule fits what was sampled"])
 
 
-def _of_two_lines(case: _Case, found: Judgement) -> Judgement:
+def _of_two_lines(case: Case, found: Judgement) -> Judgement:
     """The verdict on a line of 128 bytes in a text: --double-cl shows two lines of 64 bytes so.
 
     Members in different halves are on different lines then.  They meet only where the processor fetches both together.
@@ -330,7 +105,7 @@ def _of_two_lines(case: _Case, found: Judgement) -> Judgement:
     return replace(judged, confidence=lower[judged.confidence], evidence=evidence, doubts=(*judged.doubts, doubt))
 
 
-def _unshared(case: _Case) -> Judgement | None:
+def _unshared(case: Case) -> Judgement | None:
     """All accesses were seen, and next to none found the line at another CPU."""
     watch = case.line.watch
     if watch is None:
@@ -373,12 +148,12 @@ def _unshared(case: _Case) -> Judgement | None:
     return case.judge("none", ["no CPU touched it after another had written to it"])
 
 
-def _not_located(case: _Case) -> Judgement | None:
+def _not_located(case: Case) -> Judgement | None:
     if case.parts:
         return None
     shared = case.transfers >= FEW_TRANSFERS and case.stores > 0
     payers = _payers(case.line)
-    by = [f"paid in {', '.join(f'{name}() {_percent(part)}' for name, part in payers[:PAYERS])}"] if payers else []
+    by = [f"paid in {', '.join(f'{name}() {percent(part)}' for name, part in payers[:PAYERS])}"] if payers else []
     spinning = sum(part for name, part in payers if is_spin_function(name))
     if spinning >= LOCK_WORD and case.transfers >= FEW_TRANSFERS:
         return case.judge(
@@ -404,11 +179,11 @@ def _payers(line: Line) -> list[tuple[str, float]]:
     return [(name, paid / whole) for name, paid in costs.most_common() if whole]
 
 
-def _only_l1(case: _Case) -> bool:
+def _only_l1(case: Case) -> bool:
     return (case.line.counts.l1_hit or 0) >= 0.98 * case.loads > 0
 
 
-def _no_transfer(case: _Case) -> Judgement | None:
+def _no_transfer(case: Case) -> Judgement | None:
     """No load came from another core, and no fill buffer hit speaks for one."""
     if case.transfers or case.kind != COST_TRANSFERS:
         return None
@@ -420,30 +195,7 @@ def _no_transfer(case: _Case) -> Judgement | None:
     return case.judge("too little evidence", ["no transfer between caches was sampled"])
 
 
-def _is_locks_own(part: Part) -> bool:
-    """Whether it is a word of a lock.  A sequence count is one, but takes nothing from the data that it goes with."""
-    return part.is_lock or (part.type != "" and is_sequence_type(part.type))
-
-
-def _lock_word(case: _Case) -> Judgement | None:
-    """Nearly all is the traffic of those who wait for a lock, on its word."""
-    locks = [part for part in case.parts if _is_locks_own(part)]
-    share = sum(part.share for part in locks)
-    if share < LOCK_WORD or cost(case.line.counts, case.kind) < FEW_OF_LOCK:
-        return None
-    evidence = [case.describe(part) for part in locks]
-    others = [part for part in case.parts if not _is_locks_own(part) and part.cost]
-    beside = sum(part.share for part in others)
-    if others:
-        evidence.append(f"all other members together: {_percent(beside)}")
-    if beside < MEMBER:
-        return case.judge("lock word", evidence, locks)
-    # What is paid there makes the lock be held for longer, if it is under the lock.
-    doubt = f"{_percent(beside)} are paid at {places(others)} beside it: that part is false sharing"
-    return case.judge("lock word", evidence, [*locks, *others], [doubt])
-
-
-def _few(case: _Case) -> Judgement | None:
+def _few(case: Case) -> Judgement | None:
     if case.kind != COST_TRANSFERS:
         return None
     # Who finds a clean copy elsewhere has lost the line to a writer too, or its cache was full.
@@ -466,64 +218,7 @@ def _few(case: _Case) -> Judgement | None:
     return case.judge("too little evidence", told)
 
 
-def _with_a_lock(case: _Case) -> Judgement | None:
-    """A lock's waiters, and members that others use, on one line."""
-    locks = [part for part in case.parts if part.is_lock]
-    share = sum(part.share for part in locks)
-    if share < MEMBER:
-        return None
-    # Where every store is seen, a few of them are no stores that sampling has missed.
-    least = MEMBER * case.stores if case.coverage.exact else 0
-    others = [
-        part
-        for part in case.parts
-        if not part.is_lock and (part.share >= MEMBER or (is_written(part) and (part.counts.stores or 0) >= least))
-    ]
-    if not others:
-        return None
-    evidence = [case.describe(part) for part in sorted([*locks, *others], key=lambda part: -part.share)]
-    # Of a lock of several words the functions tell which are its own.
-    nameless = [
-        part
-        for part in others
-        if not part.member
-        and any(0 < part.begin - lock.begin < LOCK_BYTES for lock in locks)
-        and not any(named(access) for access in part.accesses)
-    ]
-    if nameless and not all(part.member for part in locks):
-        why = f"the code at {places(nameless)} has no name: it may be a word of the lock itself"
-        return case.judge("too little evidence", [*evidence, f"not decided: {why}"], [*locks, *others])
-    evidence.append(f"who waits for the lock takes the line from those who use {places(others)}, and they take it back")
-    doubts = [
-        f"{part.name} may be the sequence count of the lock behind it (seqlock_t), which stays with it; "
-        "`lockline c2c report perf.data --btf FILE` names both"
-        for part in others
-        if any(_may_be_sequence_count(part, lock) for lock in locks)
-    ]
-    return case.judge("false sharing", evidence, [*locks, *others], doubts)
-
-
-def _may_be_sequence_count(part: Part, lock: Part) -> bool:
-    """Whether the four bytes before a spinlock may be its sequence count: some read them, and others change them."""
-    if part.member or lock.member or lock.begin - part.begin != 4 or lock.end - lock.begin != 4:
-        return False
-    changing = {access.function for access in part.accesses if access.wrote}
-    return any(access.transfers and access.function not in changing for access in part.accesses)
-
-
-def _stores_told(case: _Case) -> bool:
-    if case.coverage.exact:
-        return True
-    if case.line.shares:
-        return case.stores > 0 and not any(access.offset < 0 for access in case.line.accesses)
-    if not case.stores or case.coverage.stores_seen is None or case.line.counts.stores is None:
-        return False
-    located = sum([access.counts.stores or 0 for access in case.rows])
-    enough = case.stores >= FEW_STORES or case.coverage.stores_seen is True
-    return enough and located >= TOLD * case.stores and case.located >= TOLD
-
-
-def _not_written(case: _Case) -> Judgement | None:
+def _not_written(case: Case) -> Judgement | None:
     """Transfers, but not one sampled store to this line, in a file that has stores: another line's writes move it."""
     if case.stores or any(part.counts.locked for part in case.parts) or not case.coverage.stores_seen:
         return None
@@ -531,7 +226,7 @@ def _not_written(case: _Case) -> Judgement | None:
     if buddy is not None and buddy.counts.stores:
         evidence = [
             "not one store to this line was sampled",
-            f"the other half of its 128 bytes is written: {_amount(buddy)}",
+            f"the other half of its 128 bytes is written: {amount(buddy)}",
             "the processor fetches both halves together (adjacent line prefetch)",
         ]
         doubt = (
@@ -546,7 +241,7 @@ def _not_written(case: _Case) -> Judgement | None:
 _DOUBLE = "`perf c2c report --stdio --double-cl` shows both halves together"
 
 
-def _both_halves_pay(case: _Case) -> bool:
+def _both_halves_pay(case: Case) -> bool:
     """Whether the other half of its 128 bytes is written as well, and pays as well."""
     buddy = case.buddy
     if buddy is None or not buddy.counts.stores or not case.stores:
@@ -573,7 +268,7 @@ def _one_user(line: Line) -> bool:
     return first.bit_count() == 1 and most >= ALONE * records.total() and paid[first] >= ALONE_PAYS * paid.total()
 
 
-def _pair_of_users(case: _Case) -> Judgement | None:
+def _pair_of_users(case: Case) -> Judgement | None:
     """One thread or CPU alone uses the line, and the other half of its 128 bytes is written."""
     buddy = case.buddy
     if buddy is None or not case.rows or (buddy.counts.stores or 0) < FEW_TRANSFERS:
@@ -582,13 +277,13 @@ def _pair_of_users(case: _Case) -> Judgement | None:
         return None
     evidence = [
         "one thread or CPU alone uses the line, so nobody takes it away for these bytes",
-        f"the other half of its 128 bytes is written: {_amount(buddy)}",
+        f"the other half of its 128 bytes is written: {amount(buddy)}",
         "the processor fetches both halves together (adjacent line prefetch)",
     ]
     return case.judge("adjacent line", evidence, case.fought, [f"prefetching is only inferred; {_DOUBLE}"])
 
 
-def _pair_untold(case: _Case) -> str:
+def _pair_untold(case: Case) -> str:
     """A doubt where a line's users may be one thread that migrates, and the other half has another one."""
     if not _both_halves_pay(case) or several_threads(everybody(case.fought)):
         return ""
@@ -598,7 +293,7 @@ def _pair_untold(case: _Case) -> str:
     )
 
 
-def _fetched_beside(case: _Case, parts: Sequence[Part]) -> int:
+def _fetched_beside(case: Case, parts: Sequence[Part]) -> int:
     """At least so many loads came from a clean copy elsewhere at other bytes than these members'."""
     here = 0
     for part in parts:
@@ -613,7 +308,7 @@ def _fetched_beside(case: _Case, parts: Sequence[Part]) -> int:
     return case.line.counts.clean - here
 
 
-def _taken_along(case: _Case) -> str:
+def _taken_along(case: Case) -> str:
     """A doubt where the other half of its 128 bytes pays without being written: who reads that fetches this one too."""
     buddy = case.buddy
     if buddy is None or buddy.counts.stores or not case.coverage.stores_seen or not case.stores:
@@ -627,7 +322,7 @@ def _taken_along(case: _Case) -> str:
     )
 
 
-def _read_unseen(case: _Case) -> str:
+def _read_unseen(case: Case) -> str:
     """A doubt where many loads are at offsets that a text leaves out: who pays may read there what others write.
 
     perf lists no row of an offset and an instruction that has neither HITM nor stores.
@@ -643,7 +338,7 @@ def _read_unseen(case: _Case) -> str:
     return f"{unseen:,} of {case.loads:,} loads are at bytes that are not shown: {may}"
 
 
-def _shared(case: _Case) -> Judgement | None:
+def _shared(case: Case) -> Judgement | None:
     """Who pays, and for whose writes."""
     found = share_out(case.parts, case.kind, case.stores_told, case.line.counts.clean)
     evidence = [case.describe(part) for part in found.parts]
@@ -656,7 +351,7 @@ def _shared(case: _Case) -> Judgement | None:
     # What is there may be all that a cut has left of a line, unless several are seen to use the very bytes.
     hardly = case.located < TOLD and not several_threads(everybody(found.parts))
     if found.kind == "true" and found.strength == "likely" and hardly:
-        why = f"offsets are known of {_percent(case.located)} of the line's {case.word} alone"
+        why = f"offsets are known of {percent(case.located)} of the line's {case.word} alone"
         return case.judge("too little evidence", [*evidence, f"not decided: {why}"], found.parts)
     if found.reason:
         evidence.append(found.reason)

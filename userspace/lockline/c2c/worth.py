@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lockline.base.values import dataclass
 from lockline.c2c.join import spins_per_second
 from lockline.c2c.model import C2cReport, LineReport
-from lockline.c2c.verdict import SURE_TRANSFERS
+from lockline.c2c.verdict_case import SURE_TRANSFERS
 from lockline.watch.estimate import transfer_rate
 from lockline.watch.model import Rate
 from lockline.watch.pairs import Pair

@@ -9,7 +9,7 @@ from lockline.base.numbers import count, duration, percent
 from lockline.base.text import Column, Style, clean, cut, table
 from lockline.c2c.model import C2cReport, Judgement, LineReport
 from lockline.c2c.report import cpu_list
-from lockline.c2c.verdict import SURE_TRANSFERS
+from lockline.c2c.verdict_case import SURE_TRANSFERS
 from lockline.c2c.worth import LEAST_NS, MOST_NS, UNKNOWN, WORTH_CPU, WORTH_PART, Worth, worth_of_line, worth_of_report
 from lockline.render.c2c_text import PLAIN, name_of, no_lines
 from lockline.render.screen_fit import NARROWEST, filled, fitted

@@ -8,7 +8,7 @@ from lockline.base.text import Column, Style, clean, cut, fill, page, paragraphs
 from lockline.c2c.join import spins_per_second
 from lockline.c2c.live import Handover, LiveLine, LiveOffset, LiveReport, Matrix, WaitOnLine
 from lockline.c2c.report import cpu_list
-from lockline.c2c.verdict import QUIET_PER_SECOND
+from lockline.c2c.verdict_case import QUIET_PER_SECOND
 from lockline.render.c2c_text import PLAIN, header, judged, name_of, wrapped
 from lockline.watch.model import Rate, Told, Watch
 

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The verdict on a line with a lock: its traffic, and what is paid beside it.
+
+Who wants a lock takes its line from those who use what stands beside it.  What the holders write goes from one holder
+to the next wherever it lies, so that apart from the lock it may cost as much, or more: two lines move then.
+"""
+
+from collections.abc import Sequence
+
+from lockline.base.values import replace
+from lockline.c2c.members import is_sequence_type
+from lockline.c2c.model import Judgement, Part
+from lockline.c2c.parts import LOCK_BYTES, cost
+from lockline.c2c.sharing_model import BOTH, MAINLY, MEMBER, MOST, is_written, places
+from lockline.c2c.sharing_threads import TRY_APART
+from lockline.c2c.users import named
+from lockline.c2c.verdict_case import Case, percent
+
+# From this share on a lock's word is what the line suffers from, and other members do not matter.
+LOCK_WORD = 0.85
+# Waiters' traffic needs no more samples than these to be known as such: it is known by its functions.
+FEW_OF_LOCK = 3
+
+
+def _is_locks_own(part: Part) -> bool:
+    """Whether it is a word of a lock.  A sequence count is one, but takes nothing from the data that it goes with."""
+    return part.is_lock or (part.type != "" and is_sequence_type(part.type))
+
+
+def lock_word(case: Case) -> Judgement | None:
+    """Nearly all is the traffic of those who wait for a lock, on its word."""
+    locks = [part for part in case.parts if _is_locks_own(part)]
+    share = sum(part.share for part in locks)
+    if share < LOCK_WORD or cost(case.line.counts, case.kind) < FEW_OF_LOCK:
+        return None
+    evidence = [case.describe(part) for part in locks]
+    others = [part for part in case.parts if not _is_locks_own(part) and part.cost]
+    beside = sum(part.share for part in others)
+    if others:
+        evidence.append(f"all other members together: {percent(beside)}")
+    if beside < MEMBER:
+        return case.judge("lock word", evidence, locks)
+    # What is paid there makes the lock be held for longer, if it is under the lock.
+    doubt = f"{percent(beside)} are paid at {places(others)} beside it: that part is false sharing"
+    return case.judge("lock word", evidence, [*locks, *others], [doubt])
+
+
+def with_a_lock(case: Case) -> Judgement | None:
+    """A lock's waiters, and members that others use, on one line."""
+    locks = [part for part in case.parts if part.is_lock]
+    share = sum(part.share for part in locks)
+    if share < MEMBER:
+        return None
+    # Where every store is seen, a few of them are no stores that sampling has missed.
+    least = MEMBER * case.stores if case.coverage.exact else 0
+    others = [
+        part
+        for part in case.parts
+        if not part.is_lock and (part.share >= MEMBER or (is_written(part) and (part.counts.stores or 0) >= least))
+    ]
+    if not others:
+        return None
+    evidence = [case.describe(part) for part in sorted([*locks, *others], key=lambda part: -part.share)]
+    # Of a lock of several words the functions tell which are its own.
+    nameless = [
+        part
+        for part in others
+        if not part.member
+        and any(0 < part.begin - lock.begin < LOCK_BYTES for lock in locks)
+        and not any(named(access) for access in part.accesses)
+    ]
+    if nameless and not all(part.member for part in locks):
+        why = f"the code at {places(nameless)} has no name: it may be a word of the lock itself"
+        return case.judge("too little evidence", [*evidence, f"not decided: {why}"], [*locks, *others])
+    if all(any(_may_be_sequence_count(part, lock) for lock in locks) for part in others):
+        # Readers look at it without the lock, and writers change it with the lock taken: two words of one lock.
+        doubts = [*_counts_of_locks(locks, others), f"if it is none, what is paid at {places(others)} is false sharing"]
+        words = [replace(part, is_lock=True) for part in others]
+        return case.judge("lock word", evidence, [*locks, *words], doubts)
+    beside = sum(part.share for part in others)
+    sure = surely_for_the_lock(locks, others) if case.stores_told else beside
+    little = sure < 1 - LOCK_WORD
+    if little and share >= MOST:
+        evidence.append(f"the lock pays most; {percent(beside)} are paid at {places(others)} beside it")
+        return case.judge("lock word", evidence, [*locks, *others], [_goes_along(others)])
+    evidence.append(f"who waits for the lock takes the line from those who use {places(others)}, and they take it back")
+    doubts = [_goes_along(others)] if little or (share >= MAINLY and beside - sure >= BOTH) else []
+    return case.judge("false sharing", evidence, [*locks, *others], [*doubts, *_counts_of_locks(locks, others)])
+
+
+def _goes_along(others: Sequence[Part]) -> str:
+    """A doubt where holders write what is beside a lock."""
+    held = [part for part in others if is_written(part)]
+    what = f"its holders write {places(held)}, which goes" if held else "what its holders use goes"
+    read = [part for part in others if part not in held and part.share >= MEMBER]
+    ends = f"{percent(sum(part.share for part in read))} at {places(read)} are false sharing; " if read else ""
+    return f"{ends}{what} from one to the next wherever it lies: how much of that would stay is not known; {TRY_APART}"
+
+
+def _counts_of_locks(locks: Sequence[Part], others: Sequence[Part]) -> list[str]:
+    """Doubts about members that may be sequence counts."""
+    return [
+        f"{part.name} may be the sequence count of the lock behind it (seqlock_t), which stays with it; "
+        "`lockline c2c report perf.data --btf FILE` names both"
+        for part in others
+        if any(_may_be_sequence_count(part, lock) for lock in locks)
+    ]
+
+
+def _may_be_sequence_count(part: Part, lock: Part) -> bool:
+    """Whether the four bytes before a spinlock may be its sequence count: some read them, and others change them."""
+    if part.member or lock.member or lock.begin - part.begin != 4 or lock.end - lock.begin != 4:
+        return False
+    changing = {access.function for access in part.accesses if access.wrote}
+    return any(access.transfers and access.function not in changing for access in part.accesses)
+
+
+def surely_for_the_lock(locks: Sequence[Part], others: Sequence[Part]) -> float:
+    """The share of the line's cost that members beside its locks pay for the writes to other bytes.
+
+    That is what functions pay that write nothing beside the lock.  Of it they pay for the member's own writes as often
+    as the line's writes are to the member.
+    """
+    writing = {row.function for part in others if is_written(part) for row in part.main if row.wrote}
+    writes = sum(row.wrote for part in (*locks, *others) for row in part.accesses)
+    share = 0.0
+    for part in others:
+        if not part.cost:
+            continue
+        own = sum(row.wrote for row in part.main) if is_written(part) else 0
+        paid = sum(row.transfers for row in part.accesses)
+        read = sum(row.transfers for row in part.accesses if not is_written(part) or row.function not in writing)
+        share += part.share * (read / paid if paid else 1.0) * (1 - own / max(1, writes))
+    return share
