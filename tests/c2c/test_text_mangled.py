@@ -148,6 +148,20 @@ def test_a_name_is_whole_where_a_terminal_broke_it(style: Style, width: int) -> 
     assert names(read) == names(parsed)
 
 
+def test_nodes_that_mail_wrapped_are_not_glued_to_the_source() -> None:
+    """Rows of one width, of which the last column alone went into the next line: no terminal broke them."""
+    text, *_ = whole(Style("6.1"))
+    found = [re.fullmatch(r"(.*?\S) {2,}(\d+(?: +\d+)*) *", line) for line in text.split("\n") if " [" in line]
+    rows = [match for match in found if match]
+    width = max(map(len, text.split("\n"))) + 1
+    broken = text
+    for match in rows:
+        # Sources that are longer than their column's header.
+        broken = broken.replace(match[0], match[1].ljust(width, "7") + "\n0  1")
+    read = parse(broken)
+    assert [row.nodes for line in read.details for row in line.rows] == ["0 1"] * len(rows)
+
+
 OFFSETS = st.builds(
     Offset,
     offset=st.sampled_from(range(0, 64, 4)),

@@ -6,6 +6,7 @@ None of these is perf's.  Each is tried, and kept only if more of a report can b
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from lockline.c2c.text_cells import in_order
 from lockline.c2c.text_lines import Line
@@ -27,6 +28,8 @@ _RULE = re.compile(r"\s*[-=]{20,}\s*$")
 _BEGINS = re.compile(r"\s*(?:\d{1,3}(?:\.\d+)?%\s+){2}|#|\s*[-=]{20}")
 # So many cells make a row of a table.
 _CELLS = 5
+_NODES = re.compile(r"\d{1,4}(?:\{[^{}]*\})?(?:\s+\d{1,4}(?:\{[^{}]*\})?)*")
+_NODE = re.compile(r"(\d{1,4})(?:\{[^{}]*\})?")
 _ENDS = ("$", "\u00b6", "\u21b5", "\u23ce")
 _BAR = re.compile("[|\u2502\u2503\u2551]")
 _BARS = str.maketrans({"|": " ", "\u2502": " ", "\u2503": " ", "\u2551": " "})
@@ -105,6 +108,16 @@ def of_perf(lines: Sequence[Line]) -> bool:
     return any(_SIGNS.search(text) for _, text in lines)
 
 
+def _are_nodes(text: str) -> bool:
+    """Whether a line is a row's last column, the nodes, which perf lists in order.
+
+    A terminal leaves the blanks before a column; a mail program that wraps lines between words takes them away.
+    """
+    if not _NODES.fullmatch(text):
+        return False
+    return all(int(one) < int(other) for one, other in pairwise(_NODE.findall(text)))
+
+
 def unfolded(lines: Sequence[Line]) -> list[Line]:
     """Lines as they were before a terminal broke them at its width, in the midst of words; the same if it has not.
 
@@ -112,9 +125,10 @@ def unfolded(lines: Sequence[Line]) -> list[Line]:
     """
     width = max((len(text) for _, text in lines), default=0)
     full = [index for index, (_, text) in enumerate(lines) if len(text) == width]
-    in_words = any(lines[index + 1].text[:1].strip() for index in full if index + 1 < len(lines))
+    rests = [lines[index + 1].text for index in full if index + 1 < len(lines)]
+    in_words = any(text[:1].strip() for text in rests)
     # All of one width are filled up with blanks: what was broken has a rest.
-    if width < _NARROWEST or not _FOLDS <= len(full) < len(lines) or not in_words:
+    if width < _NARROWEST or not _FOLDS <= len(full) < len(lines) or not in_words or all(map(_are_nodes, rests)):
         return list(lines)
     found: list[Line] = []
     goes_on = False
