@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a recording has of a program's futexes: who waits, who wakes, from which stacks, and for how long."""
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -272,9 +273,15 @@ def _mangled(name: str) -> str:
     return "".join(f"{len(part)}{part}" for part in name.split("::")) if "::" in name else name
 
 
+# Of the kinds of locks, which are asked of each stack: there are some hundred sets of names.
+@functools.lru_cache(maxsize=512)
+def _forms(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(form for name in names for form in (name, _mangled(name))))
+
+
 def has(functions: Iterable[str], names: Collection[str]) -> bool:
     """Whether one of these functions has one of the names in its own."""
-    forms = {form for name in names for form in (name, _mangled(name))}
+    forms = _forms(tuple(names))
     return any(form in function for function in functions for form in forms)
 
 
