@@ -84,6 +84,7 @@ def test_files_of_the_c_library(path: str, it_is: bool) -> None:
         ("freeaddrinfo", "freeaddrinfo", OTHER),
         ("getcwd", "getcwd", OTHER),
         ("setenv@@GLIBC_2.2.5", "setenv", ENVIRONMENT),
+        ("__add_to_environ", "setenv", ENVIRONMENT),
     ],
 )
 def test_functions_by_what_they_lock(function: str, plain: str, kind: str) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from lockline.analysis.user_space.user_evidence import (
     JAVA_QUEUE,
+    PY_QUEUE,
     RUST_CHANNEL,
 )
 from lockline.analysis.user_space.user_locks import recognise
@@ -28,6 +29,15 @@ PUT_LOCK = (
 )
 
 
+OFFER = ("Parker::park", "Unsafe_Park", "LockSupport.parkNanos", f"{PACKAGE}.LinkedBlockingQueue.offer", "Shop.order")
+
+
+OFFER_OWN = (*OFFER[:-2], "com.example.LinkedBlockingQueue.offer")
+
+
+HANDS_OVER = ("Parker::park", "Unsafe_Park", "LockSupport.parkNanos", f"{PACKAGE}.SynchronousQueue.offer")
+
+
 PUT_OWN = (*PUT[:-1], "com.example.RetryBlockingQueue.put")
 
 
@@ -49,6 +59,9 @@ def test_threads_that_send_to_a_full_channel(wait_ns: int, lock: bool) -> None:
         (PUT_LOCK, WINDOW * 9 // 10, None, None),
         (ADD, WINDOW * 9 // 10, None, None),
         (PUT_OWN, WINDOW * 9 // 10, None, None),
+        (OFFER, WINDOW * 9 // 10, JAVA_QUEUE, True),
+        (HANDS_OVER, WINDOW * 9 // 10, JAVA_QUEUE, True),
+        (OFFER_OWN, WINDOW * 9 // 10, None, None),
     ],
 )
 def test_threads_that_put_into_a_full_queue(
@@ -57,3 +70,24 @@ def test_threads_that_put_into_a_full_queue(
     """Who takes wakes them.  A queue's own lock is another matter, and one without bounds is never full."""
     found = [known for known in recognise(parked(functions, (9,), wait_ns), set(), WINDOW) if known.make == JAVA_QUEUE]
     assert [(known.make, known.lock, known.unclear) for known in found] == ([(make, lock, not lock)] if make else [])
+
+
+PY_LOCK_WAIT = ("__new_sem_wait_slow64", "PyThread_acquire_lock_timed", "_PyEval_EvalFrameDefault")
+PY_CONDITION_WAIT = (*PY_LOCK_WAIT, "py::Condition.wait:/usr/lib/python3.12/threading.py")
+PY_PUT = "py::Queue.put:/usr/lib/python3.12/queue.py"
+
+
+@pytest.mark.parametrize(
+    ("functions", "full"),
+    [
+        ((*PY_CONDITION_WAIT, PY_PUT, "py::order:/srv/shop.py"), True),
+        # The queue's own lock; who takes; a class of the program.
+        ((*PY_LOCK_WAIT, PY_PUT, "py::order:/srv/shop.py"), False),
+        ((*PY_CONDITION_WAIT, "py::Queue.get:/usr/lib/python3.12/queue.py"), False),
+        ((*PY_CONDITION_WAIT, "py::Queue.put_later:/srv/shop.py"), False),
+    ],
+)
+def test_threads_of_python_that_put_into_a_full_queue(functions: tuple[str, ...], full: bool) -> None:
+    """Each at a lock of its own, which the thread releases that takes from the queue."""
+    found = recognise(parked(functions, (9,), WINDOW * 9 // 10), set(), WINDOW)
+    assert [known.make for known in found if known.lock] == ([PY_QUEUE] if full else [])

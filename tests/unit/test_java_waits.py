@@ -3,7 +3,7 @@
 
 import pytest
 
-from lockline.analysis.user_space.user_evidence import JAVA_BARRIER, JAVA_QUEUE, Calls, Recognised, Seen
+from lockline.analysis.user_space.user_evidence import JAVA_BARRIER, JAVA_QUEUE, JAVA_WAIT, Calls, Recognised, Seen
 from lockline.analysis.user_space.user_locks import recognise
 from lockline.recording.rows import Frame
 from user_words import WINDOW, parked, word
@@ -79,3 +79,26 @@ def test_what_threads_take_is_said() -> None:
     found: tuple[Recognised, ...] = recognise(parked(TAKE, (2, 3, 4)), (), WINDOW)
     assert "a pool with too few objects" in found[0].why
     assert "1.8 wait on average" in found[0].why
+
+
+NOTICE = ("pthread_cond_wait", "os::PlatformEvent::park", "ObjectMonitor::wait", "java.lang.Object.wait")
+
+
+@pytest.mark.parametrize(
+    ("functions", "wakers", "slept", "told"),
+    [
+        (NOTICE, (2, 3, 4), 1000, True),
+        # Another thread brings work; an idle program's threads end one after the other; threads of Java's library.
+        (NOTICE, (9,), 1000, False),
+        (NOTICE, (2, 3, 4), 1, False),
+        ((*NOTICE, "java.lang.ref.ReferenceQueue.remove"), (2, 3, 4), 1000, False),
+    ],
+    ids=["pool", "work", "end", "library"],
+)
+def test_threads_that_notify_each_other(
+    functions: tuple[str, ...], wakers: tuple[int, ...], slept: int, told: bool
+) -> None:
+    """A pool made of Object.wait(), or workers that pass jobs on: nobody can tell which."""
+    words = parked((*functions, "Pool.take"), wakers, slept=slept)
+    found = [(one.lock, one.unclear) for one in recognise(words, (), WINDOW) if one.make == JAVA_WAIT]
+    assert found == ([(False, True)] if told else [])

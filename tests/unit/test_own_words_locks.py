@@ -59,7 +59,8 @@ PY_MUTEX_WAIT = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed"
     [
         (parked(ENTER, (2, 3, 4)), MONITOR),
         (parked(("_ZN13ObjectMonitor6EnterIEP10JavaThread",), (2, 3, 4)), MONITOR),
-        (parked(WAIT, (2, 3, 4)), None),
+        # Workers in Object.wait() that another thread brings work.
+        (parked(WAIT, (9,)), None),
         (parked(PARK, (2, 3, 4)), JAVA_LOCK),
         # Workers without names that another thread wakes; the same by name; and a lock that is hardly waited for.
         (parked(PARK[:2], (2, 3, 4)), JAVA_LOCK),

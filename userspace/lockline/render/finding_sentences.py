@@ -32,6 +32,7 @@ SENTENCES: Mapping[str, str] = {
     "holder-preempted-by-host": "The host takes CPUs away from lock holders",
     "hot-atomics": "Threads of {process} wait for a lock that JavaScript makes of Atomics.wait()[, in {where}]",
     "hot-go-channel": "Goroutines of {process} queue to send to a channel[ in {where}]: its receivers are too slow",
+    "slow-go-once": "Goroutines of {process} wait for a sync.Once, which another one runs[, in {where}]",
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex[, in {where}]",
     "hot-go-rwmutex": "Goroutines of {process} wait for a sync.RWMutex[, in {where}]",
     "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent[, in {where}]",
@@ -45,7 +46,7 @@ SENTENCES: Mapping[str, str] = {
     "hot-net-monitor": "Threads of {process} wait for a .NET monitor (lock)[, in {where}]",
     "hot-ruby-mutex": "Threads of {process} wait for a Mutex or Monitor of Ruby[, in {where}]",
     "hot-erlang-lock": "Schedulers of {process} wait for a lock of Erlang's run time[, in {where}]",
-    "full-java-queue": "Threads of {process} wait[ in {where}] for room in {lock}",
+    "full-queue": "Threads of {process} wait[ in {where}] for room in {lock}",
     "hot-rust-channel": "Threads of {process} wait to send to a channel[ in {where}]: its receivers are too slow",
     "writers-behind-readers": (
         "Writers of {process} wait for readers of {lock:short}, a read-write lock of their own program[, in {where}]"
@@ -54,6 +55,8 @@ SENTENCES: Mapping[str, str] = {
     "hot-py-lock": "Threads of {process} wait for a lock of Python's threading (Lock, RLock)[, in {where}]",
     "hot-py-mutex": "Threads of {process} wait for a lock of Python (PyMutex)[, in {where}]",
     "hot-py-process-lock": "Processes of {process} wait for a lock of Python's multiprocessing[, in {where}]",
+    "slow-once": "Threads of {process} wait for a one-time initialization, which another one makes[, in {where}]",
+    "slow-java-class": "Threads of {process} wait for the initialization of a class by another one[, in {where}]",
     "hot-py-semaphore": "Threads of {process} wait for a Semaphore of Python's threading[, in {where}]",
     "inactive-wait": (
         "ptrace[ of {tracer}] waits in a loop for its tracee, which waits for the lock that the loop takes"
@@ -345,6 +348,7 @@ REMEDIES: Mapping[str, str] = {
     "load-less": (
         "load and look up symbols at the start; of exceptions: glibc 2.35 and GCC 12 or later unwind without this lock"
     ),
+    "make-once-early": ("do it before these threads start, or do less in it: nobody goes on there until it is done"),
     "more-receivers": (
         "more threads that receive, or less to do for each value; a larger buffer helps with bursts alone"
     ),

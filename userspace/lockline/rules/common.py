@@ -10,7 +10,7 @@ from lockline.analysis.model import Holder, LockWaits, Report
 from lockline.analysis.user_space.c_library_locks import CLibraryLock, c_library_lock
 from lockline.analysis.user_space.futex_waits import FutexWaits
 from lockline.analysis.user_space.library_locks import LibraryLock, library_lock
-from lockline.analysis.user_space.user_evidence import BEHAVIOUR, GO_CHANNEL, GO_MUTEX, GO_RWMUTEX
+from lockline.analysis.user_space.user_evidence import BEHAVIOUR, GO_CHANNEL, GO_MUTEX, GO_ONCE, GO_RWMUTEX
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal, without_internals
 
@@ -22,7 +22,12 @@ WORTH_TELLING = 0.01
 # The same of a lock in user space: a tenth of one thread's time.
 USER_WORTH_TELLING = NEGLIGIBLE_USER_SHARE
 # What is said of locks that goroutines wait for, by the kind of lock.
-OF_GOROUTINES = {GO_MUTEX: "hot-go-mutex", GO_RWMUTEX: "hot-go-rwmutex", GO_CHANNEL: "hot-go-channel"}
+OF_GOROUTINES = {
+    GO_MUTEX: "hot-go-mutex",
+    GO_ONCE: "slow-go-once",
+    GO_RWMUTEX: "hot-go-rwmutex",
+    GO_CHANNEL: "hot-go-channel",
+}
 # About waiting in user space, which is no part of the locks' in the kernel.
 USER_RULES = (
     "barrier-imbalance",

@@ -46,15 +46,19 @@ from lockline.analysis.user_space.user_evidence import (
     GIL,
     GO_CHANNEL,
     GO_MUTEX,
+    GO_ONCE,
     GO_RWMUTEX,
+    JAVA_CLASS,
     JAVA_LOCK,
     JAVA_QUEUE,
     MONITOR,
     NET_LOCK,
     NET_MONITOR,
+    ONCE,
     PY_LOCK,
     PY_MUTEX,
     PY_PROCESS_LOCK,
+    PY_QUEUE,
     PY_SEMAPHORE,
     ROW_LOCK,
     RUBY_GVL,
@@ -108,7 +112,10 @@ _CLAIMS = {
     **OF_GOROUTINES,
     RWLOCK: "hot-rwlock",
     RUST_CHANNEL: "hot-rust-channel",
-    JAVA_QUEUE: "full-java-queue",
+    JAVA_QUEUE: "full-queue",
+    PY_QUEUE: "full-queue",
+    ONCE: "slow-once",
+    JAVA_CLASS: "slow-java-class",
     RUST_RWLOCK: "hot-rwlock",
     RUBY_GVL: "gvl-bound",
     RUBY_MUTEX: "hot-ruby-mutex",
@@ -272,7 +279,9 @@ def _remedies(
         return remedy("go-narrow-rwmutex"), remedy("go-block-profile")
     if make == ROW_LOCK:
         return remedy("row-lock-less"), remedy("row-lock-which")
-    if make in (RUST_CHANNEL, JAVA_QUEUE):
+    if make in (ONCE, GO_ONCE, JAVA_CLASS):
+        return (remedy("make-once-early"),)
+    if make in (RUST_CHANNEL, JAVA_QUEUE, PY_QUEUE):
         return (remedy("more-receivers"),)
     if make == ERLANG_LOCK:
         return remedy("erlang-table"), remedy("erlang-lock-counter")

@@ -52,6 +52,7 @@ _FUNCTIONS = {
 # Behind functions that programs call, and called so that these leave no frame.
 _CALLED_AS = {
     "tz_convert": "localtime_r",
+    "add_to_environ": "setenv",
     "int_malloc": "malloc",
     "int_free": "free",
     "int_realloc": "realloc",

@@ -36,6 +36,7 @@ from lockline.analysis.user_space.parked import Word, parked
 from lockline.analysis.user_space.user_evidence import (
     CONDITION_VARIABLE,
     GO_MUTEX,
+    GO_ONCE,
     GO_RWMUTEX,
     MONITOR,
     Calls,
@@ -395,7 +396,7 @@ def _with_makes(
     for known in recognise(seen, unclear, window_ns, locks):
         merged.append(_as_one([by_id[word] for word in known.words], known, waiters))
         taken.update(known.words)
-    told = {entry.futex.tgid for entry in merged if entry.make in (GO_MUTEX, GO_RWMUTEX)}
+    told = {entry.futex.tgid for entry in merged if entry.make in (GO_MUTEX, GO_ONCE, GO_RWMUTEX)}
     unseen = unseen_goroutines(seen, window_ns, _followed(recording))
     unseen = tuple(one for one in unseen if one.tgid not in told)
     comms = {task: who.comm for task, who in waiters.items()}

@@ -8,9 +8,12 @@ from lockline.analysis.user_space.user_evidence import (
     GO_COND,
     GO_GROUP,
     GO_MUTEX,
+    GO_ONCE,
     GO_RWMUTEX,
     HALF,
+    MOST,
     SEVERAL,
+    Calls,
     Goroutines,
     Processes,
     Recognised,
@@ -19,6 +22,7 @@ from lockline.analysis.user_space.user_evidence import (
     by_waiting,
     has,
     share_from,
+    share_of,
     waiting_still,
 )
 
@@ -33,6 +37,9 @@ _GO_FOLLOWED = _GO_LOCK | 1 << 25 | _GO_SEND | _GO_SELECT | _GO_GROUP | _GO_COND
 # Writers of a sync.RWMutex wait for its own mutex as well.
 _GO_WRITES = ("sync.(*RWMutex).Lock",)
 _GO_READS = ("sync.(*RWMutex).RLock", "sync.runtime_SemacquireRWMutexR")
+# Where a sync.Once waits for its own mutex: what it calls may wait for another one.
+_GO_ONCE = "sync.(*Once)."
+_GO_MUTEX_OWN = ("sync.runtime_", "sync.(*Mutex).", "internal/sync.")
 # Goroutines that wait to send, on average: as every now and then where receivers are quick.
 HARDLY = 0.1
 
@@ -57,6 +64,11 @@ def _channel(entry: Seen, window_ns: int) -> Recognised:
     )
 
 
+def _is_in_once(call: Calls) -> bool:
+    behind = (function for function in call.functions if not function.startswith(_GO_MUTEX_OWN))
+    return next(behind, "").startswith(_GO_ONCE)
+
+
 def _goroutine_wait(entry: Seen, window_ns: int) -> Recognised | None:
     """What goroutines were seen to wait for at this address (record --futex --go); None: nothing of the kind."""
     ops, threads = entry.total.ops, waiting_still((entry,), window_ns)
@@ -65,7 +77,8 @@ def _goroutine_wait(entry: Seen, window_ns: int) -> Recognised | None:
         write, read = (share_from(entry.waits, names) for names in (_GO_WRITES, _GO_READS))
         if write + read >= HALF:
             why += f", {write:.0%} of that to write and {read:.0%} to read"
-        make = GO_RWMUTEX if write + read >= HALF else GO_MUTEX
+        once = share_of(entry.waits, _is_in_once) >= MOST
+        make = GO_RWMUTEX if write + read >= HALF else GO_ONCE if once else GO_MUTEX
         return Recognised((entry.futex.id,), make, lock=True, sure="high", why=why)
     # Receivers that wait are idle, and are not followed.
     if ops & (_GO_SEND | _GO_SELECT):

@@ -6,8 +6,8 @@ Each of them parks at a word of its own (java.util.concurrent.locks.LockSupport)
 
 from collections.abc import Iterable
 
-from lockline.analysis.user_space.own_words import barrier_of, circles_in, pool_of, take_turns
-from lockline.analysis.user_space.user_evidence import JAVA_BARRIER, JAVA_QUEUE, Processes, Recognised
+from lockline.analysis.user_space.own_words import barrier_of, circles_in, notice_of, pool_of, take_turns
+from lockline.analysis.user_space.user_evidence import JAVA_BARRIER, JAVA_QUEUE, JAVA_WAIT, Processes, Recognised
 
 _BARRIERS = ("java.util.concurrent.CyclicBarrier.", "java.util.concurrent.Phaser.")
 # Who waits for such an object's own lock waits for nobody to come.
@@ -25,15 +25,21 @@ _TAKES = tuple(
         ),
     )
 )
+# Not for a notice of the program's: Java's library waits for what the JVM does, for a thread's end, for the clock.
+_NOTICE = ("ObjectMonitor::wait",)
+_NOTICE_OF_JAVA = ("java.lang.ref.", "java.lang.Thread.join", "java.util.TimerThread", "InstanceKlass::initialize_impl")
 # Idle workers of the package's own pools.
 _WORKERS = (*_OWN_LOCK, "ThreadPoolExecutor.getTask")
 
 
 def java_waits(processes: Processes, window_ns: int) -> Iterable[Recognised]:
-    """Barriers of java.util.concurrent, and its queues from which threads take what they put there."""
+    """Barriers of java.util.concurrent, its queues from which threads take what they put there, and Object.wait()."""
     for words in processes.values():
         for circle in circles_in(words.values(), _BARRIERS, _OWN_LOCK):
             yield barrier_of(circle, JAVA_BARRIER, window_ns)
         for circle in circles_in(words.values(), _TAKES, _WORKERS):
             if take_turns(circle, window_ns):
                 yield pool_of(circle, JAVA_QUEUE, window_ns)
+        for circle in circles_in(words.values(), _NOTICE, _NOTICE_OF_JAVA):
+            if take_turns(circle, window_ns):
+                yield notice_of(circle, JAVA_WAIT, window_ns)

@@ -20,11 +20,14 @@ from lockline.analysis.user_space.user_evidence import (
     open_ns,
     several_wait,
     share_from,
+    total_of,
     waiting,
 )
 
 # Of threads; two that wait for each other tell little.
 _FEW = 3
+# Of each thread: the end of an idle program wakes its threads one after the other.
+_WAITS_EACH = 3
 
 
 def _waiting_in(words: Iterable[Seen], names: Sequence[str], unless: Sequence[str]) -> list[Seen]:
@@ -84,7 +87,9 @@ def barrier_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
 
 def take_turns(circle: Sequence[Seen], window_ns: int) -> bool:
     """Whether several threads wait, and are woken by threads that wait there too, one of which has what they want."""
-    return several_wait(circle, window_ns) and wake_each_other(circle) and not nobody_holds(circle, window_ns)
+    tasks = {call.task for entry in circle for call in entry.waits}
+    often = total_of(circle, "slept") >= _WAITS_EACH * len(tasks)
+    return often and several_wait(circle, window_ns) and wake_each_other(circle) and not nobody_holds(circle, window_ns)
 
 
 def pool_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
@@ -92,5 +97,15 @@ def pool_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
     why = (
         "threads take from a queue what they themselves put there: a pool with too few objects (connections,"
         f" buffers), or workers that pass jobs to each other; {waiting(circle, window_ns):.1f} wait on average"
+    )
+    return Recognised(tuple(one.futex.id for one in circle), make, lock=False, sure="medium", why=why, unclear=True)
+
+
+def notice_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
+    """A condition that threads wait for, of whom each notifies the others: nobody can tell what it stands for."""
+    why = (
+        "threads wait for a notice, and give it to each other: a pool with too few objects (connections, buffers), a"
+        " lock that the program makes itself, or workers that pass jobs to each other;"
+        f" {waiting(circle, window_ns):.1f} wait on average"
     )
     return Recognised(tuple(one.futex.id for one in circle), make, lock=False, sure="medium", why=why, unclear=True)

@@ -16,7 +16,7 @@ _NOT_OWN = (
     *("InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "_complete_monitor_", "os::Platform", "PlatformEvent::"),
     *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry"),
     *("start_thread", "__clone", "__libc_start", "__libc_init"),
-    *("core::ops::function::", "core::panic", "<core::", "<std::", "<alloc::"),
+    *("core::ops::function::", "core::panic", "<core::", "<std::", "<alloc::", "<&core::", "<&std::", "<&alloc::"),
     *(
         "drop_gil",
         "take_gil",
@@ -45,6 +45,8 @@ _NOT_OWN = (
 
 # Of Java's own library.
 _JAVA_OWN = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
+# What a lambda is an object of: a class that the JVM makes.  The method that the program wrote is called from there.
+_JAVA_LAMBDA = "$$Lambda"
 # Code that HotSpot makes for itself (share/c1/c1_Runtime1.cpp).
 _JAVA_STUB = " Runtime1 stub"
 
@@ -116,6 +118,7 @@ def _is_own(frame: Frame) -> bool:
         or name.startswith(_NOT_OWN)
         or is_cxx_library(name)
         or name.endswith(_JAVA_STUB)
+        or _JAVA_LAMBDA in name
     ):
         return False
     return not method_of(name).startswith(_JAVA_OWN)

@@ -15,11 +15,14 @@ PY_MUTEX = "CPython PyMutex"
 MONITOR = "Java monitor"
 JAVA_LOCK = "java.util.concurrent lock"
 JAVA_BARRIER = "java.util.concurrent barrier"
+JAVA_WAIT = "Java Object.wait()"
+JAVA_CLASS = "Java class initialization"
 JAVA_QUEUE = "java.util.concurrent queue"
 GO_CHANNEL = "Go channel"
 GO_COND = "Go sync.Cond"
 GO_GROUP = "Go sync.WaitGroup"
 GO_MUTEX = "Go sync.Mutex"
+GO_ONCE = "Go sync.Once"
 GO_RWMUTEX = "Go sync.RWMutex"
 RUST_CHANNEL = "Rust channel"
 RUST_MUTEX = "Rust Mutex"
@@ -47,6 +50,7 @@ OPENMP_BARRIER = "OpenMP barrier"
 OPENMP_LOCK = "OpenMP lock"
 ANY_BARRIER = "barrier"
 CONDITION_VARIABLE = "condition variable"
+ONCE = "one-time initialization"
 BEHAVIOUR = "unknown make"
 
 MOST = 0.8
@@ -161,6 +165,8 @@ OF_PACKAGE = (JAVA_LOCK, JAVA_BARRIER, JAVA_QUEUE)
 _CALLED = {
     MONITOR: "a Java monitor (its object moves)",
     JAVA_LOCK: "a lock of java.util.concurrent",
+    JAVA_WAIT: "a condition of Java (Object.wait())",
+    JAVA_CLASS: "the initialization of a Java class",
     JAVA_BARRIER: "a barrier of java.util.concurrent",
     JAVA_QUEUE: "a queue of java.util.concurrent",
     NET_MONITOR: "a .NET monitor",
@@ -175,10 +181,13 @@ _CALLED = {
     ROW_LOCK: "locked rows of the database",
     RUBY_MUTEX: "a Mutex of Ruby",
     RUST_CHANNEL: "a channel of Rust",
+    PY_QUEUE: "a queue of Python",
 }
 # The address is the lock's: a variable has a name, what lies on the heap has none.
 _CALLED_ON_HEAP = {
+    ONCE: "a one-time initialization",
     GO_MUTEX: "a sync.Mutex",
+    GO_ONCE: "a sync.Once",
     GO_RWMUTEX: "a sync.RWMutex",
     GO_CHANNEL: "a channel of Go",
     RUST_MUTEX: "a Rust Mutex",

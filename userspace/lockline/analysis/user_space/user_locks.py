@@ -18,6 +18,7 @@ from lockline.analysis.user_space.futex_waits import UNCLEAR, nature
 from lockline.analysis.user_space.go_locks import HARDLY, go_threads, goroutines
 from lockline.analysis.user_space.java_waits import java_waits
 from lockline.analysis.user_space.makes import made
+from lockline.analysis.user_space.once import made_once
 from lockline.analysis.user_space.python_gil import GROUP, gils
 from lockline.analysis.user_space.python_idle import python_conditions, python_queues
 from lockline.analysis.user_space.python_waits import python_waits
@@ -34,6 +35,7 @@ from lockline.analysis.user_space.user_evidence import (
     OUT_OF_CONDITION,
     PY_LOCK,
     PY_PROCESS_LOCK,
+    PY_QUEUE,
     RUST_CHANNEL,
     Processes,
     Recognised,
@@ -80,19 +82,22 @@ def _with_other_word(seen: Sequence[Seen]) -> list[Seen]:
 class _Full:
     """A queue that threads wait to put into: by functions on the stacks of these waits, and by none of the others.
 
-    into: what it is called in the sentence that says why.
+    below: which are on these stacks too.  into: what it is called in the sentence that says why.
     """
 
     make: str
     puts: tuple[str, ...]
     unless: tuple[str, ...]
     into: str
+    below: tuple[str, ...] = ()
 
 
-# Of the package's own classes alone: a program may have a class with such a name.
+# Of the package's own classes alone: a program may have a class with such a name.  An offer() that waits has a limit in
+# time.
 _JAVA_PUTS = (
-    *("ArrayBlockingQueue.put", "LinkedBlockingQueue.put", "LinkedBlockingDeque.put"),
-    *("SynchronousQueue.put", "LinkedTransferQueue.transfer"),
+    *("ArrayBlockingQueue.put", "LinkedBlockingQueue.put", "LinkedBlockingDeque.put", "SynchronousQueue.put"),
+    *("ArrayBlockingQueue.offer", "LinkedBlockingQueue.offer", "LinkedBlockingDeque.offer", "SynchronousQueue.offer"),
+    *("LinkedTransferQueue.transfer", "LinkedTransferQueue.tryTransfer"),
 )
 _FULL = (
     # std's and crossbeam's.
@@ -104,6 +109,8 @@ _FULL = (
         ("ReentrantLock.lock",),
         "put into a queue that is full",
     ),
+    # Who waits for the queue's own lock is in no Condition.
+    _Full(PY_QUEUE, ("py::Queue.put:",), (), "put into a queue that is full", ("py::Condition.wait:",)),
 )
 
 
@@ -116,7 +123,9 @@ def _full_queues(processes: Processes, window_ns: int) -> Iterable[Recognised]:
         found = [
             one
             for one in words.values()
-            if not expects_2(one.total) and share_from(one.waits, kind.puts, kind.unless) >= HALF
+            if not expects_2(one.total)
+            and share_from(one.waits, kind.puts, kind.unless) >= HALF
+            and (not kind.below or share_from(one.waits, kind.below) >= HALF)
         ]
         for circle in circles(found):
             threads = waiting(circle, window_ns)
@@ -267,6 +276,7 @@ def recognise(
         goroutines(processes, window_ns),
         gils(processes, window_ns),
         ruby_locks(processes, window_ns),
+        made_once(processes, window_ns),
         pthreads.held_while_idle(processes, locks, window_ns),
         _full_queues(processes, window_ns),
         java_waits(processes, window_ns),
