@@ -284,7 +284,12 @@ def test_a_file_that_is_none_of_ours_is_one_line(
 
 
 def test_a_wrong_word_of_a_command_is_told_with_the_one_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, meant in ((["c2c", "raport"], "report"), (["report", "--color", "alway"], "always")):
+    for arguments, meant in (
+        (["c2c", "raport"], "report"),
+        (["report", "--color", "alway"], "always"),
+        # As perf has it.
+        (["c2c", "record"], "`lockline record --c2c`"),
+    ):
         with pytest.raises(SystemExit) as caught:
             cli.main(arguments)
         assert caught.value.code == 1

@@ -18,6 +18,7 @@ from lockline.base.text import WIDTH, Style
 from lockline.recording.reader import open_recording
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal, is_probe
+from lockline.render.screen_parts import percent_short
 from lockline.render.text import render
 from lockline.rules.report import make_report
 from recording_generator import RecordingBuilder
@@ -151,11 +152,25 @@ def test_padded_text_has_its_width(text: str, columns: int) -> None:
         (1_230_000, "1.23 ms"),
         (59_900_000_000, "59.9 s"),
         (600_000_000_000, "600 s"),
+        (79_744_000_000_000, "79,744 s"),
         (None, "-"),
     ],
 )
 def test_durations(ns: int | None, text: str) -> None:
     assert numbers.duration(ns) == text
+
+
+def test_threads_on_average_have_the_digits_that_matter() -> None:
+    assert [numbers.average(value, 1) for value in (0.5, 99.9, 99.96, 9819.04)] == ["0.5", "99.9", "100", "9,819"]
+    assert numbers.average(9.876, 2) == "9.88"
+    assert [percent_short(part) for part in (0, 0.001, 0.004, 0.006, 0.999, 1)] == [
+        "0%",
+        "<1%",
+        "<1%",
+        "1%",
+        "99%",
+        "100%",
+    ]
 
 
 @given(st.integers(0, 1 << 62))

@@ -16,8 +16,13 @@ def duration(ns: float | None) -> str:
 
 def _three(value: float, whole: bool = False) -> str:
     if whole or abs(value) >= 99.95:
-        return f"{value:.0f}"
+        return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
+
+
+def average(number: float, digits: int) -> str:
+    """Threads or CPUs on average, with so many digits; from 100 on none matters."""
+    return f"{number:.{digits}f}" if number < 99.95 else f"{number:,.0f}"
 
 
 def count(number: int) -> str:

@@ -39,8 +39,11 @@ _READING = "reading the lines"
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command c2c to the command line's."""
     from lockline.cli.common import add_html
+    from lockline.cli.parser import Parser
 
     c2c = commands.add_parser("c2c", help="cache lines of perf c2c data, joined with locks")
+    if isinstance(c2c, Parser):
+        c2c.elsewhere = {"record": "`lockline record --c2c`"}
     parts = c2c.add_subparsers(dest="c2c_command", required=True, metavar="COMMAND")
 
     imports = parts.add_parser("import", help="make a recording of a perf.data file or of the text of a report")

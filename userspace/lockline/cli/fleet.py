@@ -98,7 +98,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add = actions.add_parser("add", help="add recordings to a directory; those that are there already are skipped")
     add.add_argument("directory", metavar="DIR", type=Path, help="made if it does not exist")
     add.add_argument("recordings", nargs="+", metavar="RECORDING", help="a file; @FILE: the names in it, one a line")
-    add.add_argument("-j", "--jobs", type=positive, default=os.cpu_count() or 1, metavar="N", help="at once")
+    add.add_argument(
+        "-j",
+        "--jobs",
+        type=positive,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="recordings that are read at once; default: one for each CPU",
+    )
     add.add_argument("--intervals", action="store_true", help="keep the waits by interval and CPU too: takes longer")
     add.add_argument(
         "--weight", type=argument(_weight), default=1.0, metavar="W", help="how many hosts each recording stands for"
@@ -107,7 +114,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add.add_argument("--role", default="", metavar="TEXT", help="what these hosts are for, to compare by")
 
     report = actions.add_parser("report", help="which locks cost the fleet most, where, and since when")
-    report.add_argument("directory", metavar="DIR", type=Path)
+    report.add_argument("directory", metavar="DIR", type=Path, help="where `lockline fleet add` put recordings")
     times = "2026-11-22, 2026-11-22T14:00 (UTC, whole hours)"
     report.add_argument("--since", type=argument(_when), metavar="TIME", help=f"{times}, or 24h, 7d, 2w; default: 7d")
     report.add_argument("--until", type=argument(_when), metavar="TIME", help=f"{times}; default: the end of the data")
@@ -119,28 +126,28 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help=f"of {', '.join(_GROUPS)}; default: the first two",
     )
     report.add_argument("--expect", metavar="FILE", help="names of hosts, one a line, that should be there")
-    report.add_argument("--format", choices=("text", "json"), default="text")
+    report.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     add_html(report)
 
     diff = actions.add_parser(
         "diff", help="compare two times, or two groups of hosts; exit code 2: something regressed"
     )
-    diff.add_argument("directory", metavar="DIR", type=Path)
+    diff.add_argument("directory", metavar="DIR", type=Path, help="where `lockline fleet add` put recordings")
     sides = f"FROM..TO, or one of {', '.join(_GROUPS)}, as kernel=6.12*"
     diff.add_argument("--before", type=argument(_wanted), required=True, metavar="SIDE", help=sides)
     diff.add_argument("--after", type=argument(_wanted), required=True, metavar="SIDE", help="written as for --before")
     diff.add_argument("--since", type=argument(_when), metavar="TIME", help="with two groups: from this time on")
     diff.add_argument("--until", type=argument(_when), metavar="TIME", help="with two groups: up to this time")
     _add_filters(diff)
-    diff.add_argument("--format", choices=("text", "json"), default="text")
+    diff.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
 
     migrate = actions.add_parser("migrate", help="update a directory that an older lockline made")
-    migrate.add_argument("directory", metavar="DIR", type=Path)
+    migrate.add_argument("directory", metavar="DIR", type=Path, help="where `lockline fleet add` put recordings")
 
     sql = actions.add_parser("sql", help="run a SELECT over the fleet's tables; nothing can be written")
-    sql.add_argument("directory", metavar="DIR", type=Path)
-    sql.add_argument("query", metavar="SELECT")
-    sql.add_argument("--format", choices=("text", "csv"), default="text")
+    sql.add_argument("directory", metavar="DIR", type=Path, help="where `lockline fleet add` put recordings")
+    sql.add_argument("query", metavar="SELECT", help="the question, in SQL")
+    sql.add_argument("--format", choices=("text", "csv"), default="text", help="text (default) or csv")
 
 
 def _lines(path: str, option: str) -> list[str]:

@@ -3,6 +3,8 @@
 
 import argparse
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NoReturn
 
 from lockline.base.text import Style, clean
@@ -11,7 +13,12 @@ _CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)$")
 
 
 class Parser(argparse.ArgumentParser):
-    """Its sub-parsers are of this class too."""
+    """Its sub-parsers are of this class too.
+
+    elsewhere: words that users of other tools may try here, and what does it.
+    """
+
+    elsewhere: Mapping[str, str] = MappingProxyType({})
 
     def error(self, message: str) -> NoReturn:
         """End with one line and exit code 1 (argparse's 2 would say that something regressed)."""
@@ -20,7 +27,9 @@ class Parser(argparse.ArgumentParser):
 
         choice = _CHOICE.search(message)
         if choice:
-            meant = nearest(choice.group(1), re.findall(r"[\w.-]+", choice.group(2)))
+            meant = self.elsewhere.get(choice.group(1)) or nearest(
+                choice.group(1), re.findall(r"[\w.-]+", choice.group(2))
+            )
             message += f"; did you mean {meant}?" if meant else ""
         line = clean(message, Style(unicode=False, addresses=False))
         self.exit(1, f"{self.prog}: {line}; see `{self.prog} --help`\n")

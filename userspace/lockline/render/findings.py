@@ -23,7 +23,7 @@ from lockline.analysis.findings import (
     Values,
 )
 from lockline.analysis.model import Report
-from lockline.base.numbers import count, duration, percent
+from lockline.base.numbers import average, count, duration, percent
 from lockline.base.text import Style, clean, fill
 from lockline.base.values import dataclass
 from lockline.render.finding_sentences import REMEDIES, SENTENCES
@@ -98,7 +98,7 @@ class _Word:
             if "|" in spec:
                 one, many = spec.split("|")
                 return one if round(value.value) == 1 else many
-            return format(value.value, spec)
+            return average(value.value, int(spec[1])) if spec in (".1f", ".2f") else format(value.value, spec)
         if isinstance(value, Lock) and spec == "full":
             return f"{_lock(value)} ({value.kind})"
         if isinstance(value, UserLock) and spec == "short":

@@ -24,7 +24,7 @@ from lockline.analysis.user_space.futex_waits import BARRIER, UNCLEAR, FutexWait
 from lockline.analysis.user_space.hidden_waits import SCHEDULERS, HiddenWaits
 from lockline.analysis.user_space.user_evidence import HALF
 from lockline.atlas import atlas
-from lockline.base.numbers import duration, percent
+from lockline.base.numbers import average, duration, percent
 from lockline.base.text import Style, clean
 from lockline.render.findings import worded
 from lockline.render.screen_fit import filled
@@ -83,7 +83,7 @@ def _cpus(cpus: float) -> str:
 
 
 def _threads(threads: float, who: str = "threads") -> str:
-    return f"{threads:.1f} {who}" if threads >= 1 else f"{max(threads, 0.01):.2f} {who}"
+    return f"{average(threads, 1) if threads >= 1 else f'{max(threads, 0.01):.2f}'} {who}"
 
 
 def cost_words(cost: Cost, machine: int | None) -> str:

@@ -5,6 +5,7 @@ import shlex
 
 from lockline.analysis.answer import OTHER_LOCKS, user_waiting
 from lockline.analysis.model import Report
+from lockline.base.numbers import average
 
 # Threads or CPUs that wait on average: however sure a cause is, less than this is a small effect.
 SMALL_EFFECT = 0.5
@@ -15,11 +16,13 @@ SMALL = 0.1
 
 def few_threads(threads: float, who: str = "threads") -> str:
     """So few threads that two digits matter: never 0.00 of what is more than nothing."""
-    return f"under 0.01 {who}" if 0 < threads < 0.01 else f"{threads:.2f} {who}"
+    return f"under 0.01 {who}" if 0 < threads < 0.01 else f"{average(threads, 2)} {who}"
 
 
 def percent_short(fraction: float) -> str:
-    """A fraction in whole percent, never 100% of what is less."""
+    """A fraction in whole percent, never 100% of what is less, nor 0% of what is more than nothing."""
+    if 0 < fraction < 0.005:
+        return "<1%"
     return f"{min(round(fraction * 100), 99 if fraction < 1 else 100)}%"
 
 
