@@ -1,22 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which function of a stack is the program's own."""
+"""Which functions are a program's own, by their names and files."""
 
 import pytest
 
-from lockline.analysis.user_space.program_functions import innermost_own
-from user_words import frame
+from lockline.analysis.user_space.program_functions import is_own
+from lockline.recording.rows import Frame
+
+SERVER = "/srv/server"
 
 
 @pytest.mark.parametrize(
-    ("symbols", "own"),
+    "symbol",
     [
-        # The class that the JVM makes for a lambda, as JDK 17 and JDK 21 call it.
-        (("java.lang.Thread.yield", "Shop$$Lambda$12+0x00007fa654005000.run", "Shop.timed"), "Shop.timed"),
-        (("Unsafe_Park", "Shop$$Lambda/0x00007f0a28003000.run", "Shop.lambda$sell$4"), "Shop.lambda$sell$4"),
-        # What println!() calls; the same trait of a type of the program's.
-        (("syscall", "<&std::io::stdio::Stdout as std::io::Write>::write_fmt", "shop::sell"), "shop::sell"),
-        (("syscall", "<&shop::Till as std::io::Write>::write_all"), "<&shop::Till as std::io::Write>::write_all"),
+        "thread_run",
+        "rb_insert",
+        "builtin_lookup",
+        "vm_execute",
+        "method_dispatch",
+        "Interpreter::run",
+        "Pyramid::build",
     ],
 )
-def test_what_stands_between_the_wait_and_the_program(symbols: tuple[str, ...], own: str) -> None:
-    assert innermost_own([frame(symbol) for symbol in symbols]) == own
+def test_a_program_has_functions_named_as_those_of_interpreters_are(symbol: str) -> None:
+    assert is_own(Frame(1, symbol, 0, SERVER))
+
+
+@pytest.mark.parametrize(
+    ("symbol", "module"),
+    [
+        ("thread_run", "/usr/bin/python3.11"),
+        ("rb_mutex_lock", "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2"),
+        ("Interpreter", "/tmp/perf-7.map"),
+        # CPython that is part of a program.
+        ("_PyEval_EvalFrameDefault", SERVER),
+        ("PyThread_acquire_lock_timed", SERVER),
+        ("Py_RunMain", SERVER),
+        ("method_vectorcall_VARARGS", SERVER),
+        ("start_thread", "/lib/libc.so.6"),
+        ("", SERVER),
+    ],
+)
+def test_what_is_of_an_interpreter_is_not_the_programs(symbol: str, module: str) -> None:
+    assert not is_own(Frame(1, symbol, 0, module))

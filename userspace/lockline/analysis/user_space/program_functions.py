@@ -14,33 +14,26 @@ _NOT_OWN = (
     *("_ZN13ObjectMonitor", "ObjectMonitor::", "_ZN13SharedRuntime", "SharedRuntime::", "Unsafe_", "Parker::"),
     *("ObjectSynchronizer::", "LightweightSynchronizer::"),
     *("InterpreterRuntime::", "Runtime1::", "OptoRuntime::", "_complete_monitor_", "os::Platform", "PlatformEvent::"),
-    *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_entry", "thread_native_entry"),
+    *("JavaCalls::", "JavaThread::", "Thread::call_run", "thread_native_entry"),
     *("start_thread", "__clone", "__libc_start", "__libc_init"),
     *("core::ops::function::", "core::panic", "<core::", "<std::", "<alloc::", "<&core::", "<&std::", "<&alloc::"),
-    *(
-        "drop_gil",
-        "take_gil",
-        "Py",
-        "_Py",
-        "lock_Py",
-        "method_",
-        "cfunction_",
-        "builtin_",
-        "thread_run",
-        "pythread_wrapper",
-    ),
+    # Of CPython that is part of another program; those of an interpreter's own file are known by it.
+    *("drop_gil", "take_gil", "lock_Py", "method_vectorcall", "cfunction_call", "cfunction_vectorcall"),
     *("pythread_wrapper", "_multiprocessing_", "runtime.", "sync.", "internal/sync.", "time.Sleep"),
     *("uv_", "v8::", "Builtins_", "node::"),
     # Code that HotSpot makes for itself, as lockline names it, and as its map does.
-    *("HotSpot::", "Interpreter", "StubRoutines", "Stub Generator", "I2C/C2I"),
+    *("HotSpot::", "StubRoutines", "Stub Generator", "I2C/C2I"),
     "__gthread_",
     *("absl::", "Absl", "parking_lot", "lock_api", "crossbeam", "folly::", "tbb::", "boost::"),
     *("QBasicMutex::", "QMutex::", "QRecursiveMutex::", "QReadWriteLock::", "QSemaphore::", "QWaitCondition::"),
     *("g_mutex_", "g_rec_mutex_", "g_rw_lock_", "g_cond_", "g_async_queue_"),
     *("GOMP_", "gomp_", "__kmp", "omp_", "semlock"),
     *("ethr_", "erts_proc_lock", "call_into_lisp"),
-    *("rb_", "ruby_", "gvl_", "thread_sched_", "do_mutex_", "vm_exec", "vm_call_", "vm_sendish", "invoke_block_"),
 )
+# Code that HotSpot makes for itself, as its map names it whole.
+_JAVA_INTERPRETER = "Interpreter"
+# CPython's interface; a program may have a Pyramid.
+_CPYTHON = re.compile(r"_Py|Py(?:[A-Z]\w*)?_")
 
 
 # Of Java's own library.
@@ -116,6 +109,8 @@ def _is_own(frame: Frame) -> bool:
         or is_c_library(frame.module)
         or not name
         or name.startswith(_NOT_OWN)
+        or name == _JAVA_INTERPRETER
+        or _CPYTHON.match(name)
         or is_cxx_library(name)
         or name.endswith(_JAVA_STUB)
         or _JAVA_LAMBDA in name
