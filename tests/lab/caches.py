@@ -61,13 +61,17 @@ class Variable:
 
 @dataclass(frozen=True)
 class Step:
-    """One access of a function: to one variable, to the thread's own of several, or to any of them."""
+    """One access of a function: to one variable, to the thread's own of several, or to any of them.
+
+    slow: of a lock whose fast path is built into its users: the function that waits, and takes it after that.
+    """
 
     kind: Kind
     function: str
     variables: tuple[Variable, ...]
     who: Who = "one"
     chance: float = 1.0
+    slow: str = ""
 
 
 @dataclass(frozen=True)
@@ -204,6 +208,8 @@ class _Thread:
         self.role, self.index, self.in_role, self.cpu = role, index, in_role, cpu
         self.steps: Sequence[Step] = ()
         self.at = 0
+        # Whether it has waited at the step where it is.
+        self.waits = False
 
 
 class _Engine:
@@ -301,17 +307,21 @@ class _Engine:
         step = thread.steps[thread.at]
         variable = self._variable(thread, step)
         kind: str = step.kind
+        function = step.function
         if kind in ("acquire", "enter"):
+            thread.waits = thread.waits or variable in self.holders
+            function = step.slow if thread.waits and step.slow else function
             if variable in self.holders:
                 # Waiters look at the word until it is free; who looks every cycle is sampled in a few of them.
-                return self._access(thread, step.function, variable, "load", now) + 30
+                return self._access(thread, function, variable, "load", now) + 30
             self.holders[variable] = thread.index
             kind = "atomic" if kind == "acquire" else "load"
         elif kind == "release":
             self.holders.pop(variable, None)
             kind = "store"
         thread.at += 1
-        return self._access(thread, step.function, variable, kind, now)
+        thread.waits = False
+        return self._access(thread, function, variable, kind, now)
 
 
 def play(program: Program, machine: Machine, steps: int, seed: int, apart: bool = False) -> Run:

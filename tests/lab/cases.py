@@ -28,7 +28,9 @@ from lockline.c2c.users import named
 from lockline.recording.reader import open_recording
 
 # Functions whose names tell that there is a lock.
-_LOCKS = re.compile("spin_lock|mutex_|down_write|down_read|_lock_slowpath|lockref_")
+_LOCKS = re.compile(
+    "spin_lock|mutex_|down_write|down_read|_lock_slowpath|lockref_|lockSlow|lock_slow|_lock_wait|s_lock"
+)
 STEPS = 6000
 # What padding brings is the mean of so many runs: in one of them it is an accident which threads meet, on which CPUs.
 RUNS = 5
@@ -158,7 +160,9 @@ def right_verdicts(world: World, number: int, names: bool = True) -> frozenset[s
         first = world.base + 64 * number
         functions = {one.function for one in world.samples if first <= one.address < first + 64}
         named = names and any(map(_LOCKS.search, functions))
-        return frozenset({"lock word", "false sharing"} | (set() if named else {"true sharing"}) | quiet)
+        # Who takes the lock needs its data too: where padding ends nothing, all of them need the same bytes.
+        together = not named or world.gains[number] < MOSTLY_TRUE
+        return frozenset({"lock word", "false sharing"} | ({"true sharing"} if together else set()) | quiet)
     # What the line suffers from besides its pair is true of it too.
     own = world.own[number]
     besides = {"false sharing"} if own is not None and own >= MOSTLY_TRUE else set()

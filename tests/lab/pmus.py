@@ -127,10 +127,15 @@ class Code:
         for role in program.roles:
             for choice in role.choices:
                 for step in choice:
-                    for kind in _KINDS.get(step.kind, (step.kind,)):
-                        number = self._number(step.function, kind, step.variables)
-                        for variable in step.variables:
-                            self.of[step.function, kind, variable] = number
+                    if step.slow:
+                        self._add(step.function, ("atomic",), step.variables)
+                    self._add(step.slow or step.function, _KINDS.get(step.kind, (step.kind,)), step.variables)
+
+    def _add(self, function: str, kinds: Sequence[str], variables: tuple[Variable, ...]) -> None:
+        for kind in kinds:
+            number = self._number(function, kind, variables)
+            for variable in variables:
+                self.of[function, kind, variable] = number
 
     def _number(self, function: str, kind: str, variables: tuple[Variable, ...]) -> int:
         key = function, kind, variables

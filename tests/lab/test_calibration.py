@@ -17,7 +17,7 @@ from lab.wide import WIDE, make_wide_program
 
 # Seeds that are run here alone.  LOCKLINE_LAB_SEED moves them.
 FIRST = int(os.environ.get("LOCKLINE_LAB_SEED", "500000"))
-PROGRAMS = 60
+PROGRAMS = 80
 ONE_MACHINE = Machine(4)
 
 

@@ -48,7 +48,8 @@ class Row:
 def _code(program: Program) -> dict[str, int]:
     """Where each function begins."""
     base = KERNEL_TEXT if program.kernel else USER_TEXT
-    functions = dict.fromkeys(step.function for role in program.roles for choice in role.choices for step in choice)
+    steps = [step for role in program.roles for choice in role.choices for step in choice]
+    functions = dict.fromkeys(name for step in steps for name in (step.function, step.slow) if name)
     return {name: base + 0x1000 + 0x140 * number for number, name in enumerate(functions)}
 
 

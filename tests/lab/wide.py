@@ -84,6 +84,37 @@ def sequence_count(rng: random.Random, names: Names, line: int) -> Many:
     return [Role(crowd(rng, 32), (read,), rng.choice(_WORK)), Role(1, (write,), rng.choice(_WORK))], {line: "by model"}
 
 
+# A lock's function that waits, where compilers build the rest of the lock into its users: Go, Rust, jemalloc, glibc,
+# PostgreSQL; and the one that wakes a waiter, if it is another one.
+_SLOW = (
+    ("sync.(*Mutex).lockSlow", "sync.(*Mutex).unlockSlow"),
+    ("parking_lot::raw_mutex::RawMutex::lock_slow", "parking_lot::raw_mutex::RawMutex::unlock_slow"),
+    ("je_malloc_mutex_lock_slow", ""),
+    ("__lll_lock_wait_private", "__lll_lock_wake_private"),
+    ("s_lock", ""),
+)
+
+
+def built_in_lock(rng: random.Random, names: Names, line: int) -> Many:
+    """A lock that its users take themselves where it is free, by one instruction; who has to wait calls a function."""
+    wait, wake = rng.choice(_SLOW)
+    word = _word("state", line, 0, True)
+    data = _inside(rng, names, line, (8, 16, 24, 40))
+    # The lock's user works on the data itself, or calls who does.
+    users = [data[0].function if data and rng.random() < 0.7 else names.function()]
+    users += [names.function() for _ in range(rng.choice((0, 0, 1, 2)))]
+    choices = [
+        (
+            Step("acquire", user, word, slow=wait),
+            *data,
+            *([Step("load", wake, word, chance=rng.choice((0.0, 0.1, 0.5)))] if wake else []),
+            Step("release", user, word),
+        )
+        for user in users
+    ]
+    return [Role(crowd(rng, 32), tuple(choices), rng.choice(_WORK))], {line: "both" if data else "lock"}
+
+
 def lock_and_count(rng: random.Random, names: Names, line: int) -> Many:
     """A lockref: a spinlock and a count in eight bytes, changed together by cmpxchg, or with the lock taken."""
     lock, count = _word("lock", line, 0, True), _word("count", line, 4)
@@ -303,6 +334,7 @@ WIDE: dict[WideMaker, float] = {
     rw_semaphore: 1,
     rw_spinlock: 1,
     sequence_count: 1,
+    built_in_lock: 1.5,
     lock_and_count: 1,
     ticket_lock: 1.5,
     queued_lock: 1,
