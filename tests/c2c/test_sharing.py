@@ -442,6 +442,14 @@ def test_a_programs_lock_may_be_one_word(take: str, free: str) -> None:
     assert judged(*lock, access((8, "look", 200, 0), count=8)).verdict == "false sharing"
 
 
+def test_a_lock_that_few_wait_for_is_one() -> None:
+    """Most take it in one instruction of their own: one in fifteen accesses is by the function that waits."""
+    lock = [access((0, "sync.(*Mutex).lockSlow", 40, 20), count=8), access((0, "tick", 200, 900), count=8)]
+    assert judged(*lock, access((8, "tick", 10, 600), count=8)).verdict == "lock word"
+    strays = [access((0, "sync.(*Mutex).lockSlow", 3, 2), count=2), access((0, "tick", 200, 900), count=8)]
+    assert judged(*strays).verdict == "true sharing"
+
+
 def test_code_without_a_name_near_a_lock_may_be_of_the_lock() -> None:
     lock = [access((0, "pthread_mutex_lock", 600, 300), count=4), access((0, "pthread_mutex_unlock", 0, 300), count=4)]
 

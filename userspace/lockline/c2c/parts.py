@@ -20,7 +20,7 @@ MANY_FILL_BUFFER = 50
 # At a lock's own words so much of all is done by functions of locks; the rest are strays.
 OWN = 0.9
 # Or so much by functions that wait for a lock: the rest is then the fast path, in the functions that it is built into.
-SLOW = 0.1
+SLOW = 0.05
 # Of the largest lock without debugging: rwsem 40 bytes, mutex 32, pthread_mutex_t 40.
 LOCK_BYTES = 40
 # The figures up to this one.

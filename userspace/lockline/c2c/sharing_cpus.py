@@ -20,10 +20,10 @@ from lockline.c2c.sharing_model import (
 )
 from lockline.c2c.sharing_stores import unseen_writes
 from lockline.c2c.users import (
+    FAR_MORE,
     apart,
     code_known,
     differ,
-    fewer,
     repeated,
     same_code,
     several_threads,
@@ -268,7 +268,7 @@ def _written_for_others(written: list[Part], everyone: list[Part]) -> Sharing | 
         if part not in written or not writers or not readers:
             continue
         some, others = users_of(writers), users_of(readers)
-        if apart(some, others) or fewer(*(whole or (some, others))):
+        if apart(some, others) or (differ(*(whole or (some, others))) and others.count >= FAR_MORE * some.count):
             # Who writes may pay for what is written beside it.
             paid = sum(row.transfers for row in part.main)
             share += part.share * (sum(row.transfers for row in readers) / paid if paid else 1.0)

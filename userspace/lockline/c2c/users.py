@@ -173,10 +173,20 @@ def repeated(every: Iterable[Users]) -> bool:
     return sum(max(0, one.samples - 1) for one in every) >= REPEATED
 
 
+def _far_fewer(some: Users, others: Users) -> bool:
+    """Whether some are on far fewer CPUs than they would be seen on, were they the same ones as the others.
+
+    So many samples that fall on any of the others' CPUs miss few of them.
+    """
+    if not some.count or others.count < FAR_MORE * some.count:
+        return False
+    return others.count * (1 - exp(-some.samples / others.count)) >= FAR_MORE * some.count
+
+
 def _more(one: Users, other: Users) -> bool:
     """Whether most CPUs of the one are missing among the other's, which has samples enough to show them."""
     if other.samples < SAMPLES_PER_CPU * one.count:
-        return False
+        return _far_fewer(other, one)
     if one.cpus and other.cpus:
         return (one.cpus & ~other.cpus).bit_count() * 2 >= one.count
     return bool(other.count) and one.count >= 2 * other.count
@@ -188,17 +198,6 @@ def differ(one: Users, other: Users) -> bool:
         fewer = min(one.threads.bit_count(), other.threads.bit_count())
         return (one.threads & other.threads).bit_count() * 2 <= fewer
     return apart(one, other) or _more(one, other) or _more(other, one)
-
-
-def fewer(some: Users, others: Users) -> bool:
-    """Whether some are on far fewer CPUs than they would be seen on, were they the same ones as the others.
-
-    So many samples that fall on any of the others' CPUs miss few of them.
-    """
-    if not some.count or others.count < FAR_MORE * some.count:
-        return False
-    seen = others.count * (1 - exp(-some.samples / others.count))
-    return differ(some, others) or seen >= FAR_MORE * some.count
 
 
 def same_cpus(every: Sequence[Users]) -> bool:
