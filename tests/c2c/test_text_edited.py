@@ -3,6 +3,7 @@
 
 import quopri
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -215,3 +216,12 @@ def test_rows_in_prose_without_line_and_header() -> None:
     memory = tables(ROWS_IN_PROSE)
     assert [(access.offset, access.cpu_count) for access in memory.accesses] == [(0, 1), (8, 1)]
     assert any("without its header" in problem for *_, problem in memory.problems)
+
+
+@pytest.mark.parametrize("width", [72, 100, 128])
+def test_rows_in_prose_that_mail_wrapped(width: int) -> None:
+    """The first row tells its columns where it is put together again."""
+    broken = "\n".join(
+        part for line in ROWS_IN_PROSE.split("\n") for part in textwrap.wrap(line, width, drop_whitespace=False) or [""]
+    )
+    assert [(access.offset, access.cpu_count) for access in tables(broken).accesses] == [(0, 1), (8, 1)]

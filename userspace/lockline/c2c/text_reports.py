@@ -454,8 +454,8 @@ class Scanner:
             return True
         values = [int(word) for word in match[1].split()]
         if not self._pareto:
-            following = (self._lines[i].text for i in range(self._at + 1, min(self._at + 4, len(self._lines))))
-            row = next((text for text in following if _PARETO_ROW.match(text)), "")
+            near = range(self._at + 1, min(self._at + 4, len(self._lines)))
+            row = next((i for i in near if _PARETO_ROW.match(self._lines[i].text)), None)
             self._pareto = self._inferred_pareto(line, row, len(values))
         columns = self._pareto.percents if self._pareto else ()
         if not columns or len(values) - len(columns) not in (0, 1):
@@ -493,8 +493,21 @@ class Scanner:
         self._open = _OpenDetail(line.number, values[0], address, totals, self._pareto.peer)
         return True
 
-    def _inferred_pareto(self, line: Line, row: str, totals: int | None) -> Layout | None:
-        """The layout of rows that lost their header, from the kinds of values in the first one.
+    def _whole_layout(self, at: int, peer: bool) -> Layout | None:
+        """The layout of the row that begins in a line, which may go on in the next ones; None if unclear."""
+        text, best = "", None
+        for index in range(at, min(at + _MAX_PARTS, len(self._lines))):
+            if index > at and not self._goes_on(index):
+                break
+            text = f"{text} {self._lines[index].text.strip()}"
+            layout = layouts.row_layout(text, peer)
+            best = layout or best
+            if layout and layouts.CPU_NODES in layout.names:
+                break
+        return best
+
+    def _inferred_pareto(self, line: Line, row: int | None, totals: int | None) -> Layout | None:
+        """The layout of rows that lost their header, from the kinds of values in the first one, which is at row.
 
         totals: how many values the line's totals above it have; None: these are lost too, and only a row with a symbol
         tells.
@@ -506,7 +519,7 @@ class Scanner:
         peers = counts.get("lcl_peer", 0) + counts.get("rmt_peer", 0)
         if (hitm and peers) or self._cut_header:
             return None
-        layout = layouts.row_layout(row, bool(peers) and not hitm) if row else None
+        layout = self._whole_layout(row, bool(peers) and not hitm) if row is not None else None
         if layout is None:
             return None
         if totals is None and layouts.SYMBOL not in layout.names:
@@ -522,7 +535,7 @@ class Scanner:
 
     def _offset_row(self, line: Line) -> bool:
         if not self._pareto and not self._open:
-            self._pareto = self._inferred_pareto(line, line.text, None)
+            self._pareto = self._inferred_pareto(line, self._at, None)
         if not self._pareto:
             self._draft.problem(line.number, "an offset without its line or its header: " + _shown(line.text))
             return True
@@ -575,9 +588,13 @@ class Scanner:
 
     def _continues(self) -> bool:
         """Whether the next line may be the rest of a row."""
-        if self._at + 1 >= len(self._lines):
+        return self._goes_on(self._at + 1)
+
+    def _goes_on(self, at: int) -> bool:
+        """Whether a line may be the rest of a row before it."""
+        if at >= len(self._lines):
             return False
-        text = self._lines[self._at + 1].text
+        text = self._lines[at].text
         stripped = text.strip()
         if not stripped or stripped.startswith("#") or _is_rule(stripped) or _CALLCHAIN.match(text):
             return False
