@@ -83,6 +83,12 @@ static __always_inline void publish(__u32 *word, __u32 value)
 #endif
 }
 
+/*
+ * Has an object's line fetched while the clock is read: that waits for the loads before it, and is waited for by those
+ * behind it, but a store neither waits nor is waited for.  Nobody reads what it writes.
+ */
+#define fetch_early(object) (*(volatile __u16 *)&(object)->fetched = 0)
+
 static __always_inline void publish_long(__u64 *word, __u64 value)
 {
 #if defined(__TARGET_ARCH_x86)

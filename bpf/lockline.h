@@ -67,7 +67,8 @@ struct wait_row {
 	__u8 has_stack;     /* a wait of this row took one */
 	__u8 reach;         /* of the locks whose home this row is, how far away the farthest lives */
 	__u8 crowded;       /* one of them found no place: there is none for others */
-	__u32 owner_offset; /* of the lock word in that object */
+	__u16 owner_offset; /* of the lock word in that object */
+	__u16 fetched;      /* never read: see fetch_early() */
 	__u32 owner_tid;
 	__u32 histogram[HISTOGRAM_BUCKETS]; /* wraps: readers take differences */
 };
@@ -179,7 +180,9 @@ struct cpu_state {
 	struct spin_slot spin[SPIN_DEPTH];
 	struct stack_lengths spin_frames[SPIN_DEPTH];
 	__u64 threshold_ns;
-	__u64 ends;               /* seen, filtered ones included */
+	__u64 ends; /* seen, filtered ones included */
+	__u32 caller_word; /* of the stack from a tracepoint's arguments on, plus 1: where its caller returns to; 0: not known */
+	__u32 home;               /* of a sleeping wait that begins: its row's, until its slot is known */
 	__u64 begins[KIND_COUNT]; /* by the kind that the event's flags say */
 	__u64 events;             /* wait events ever started in this CPU's ring */
 	__u32 rows_used;
@@ -187,8 +190,6 @@ struct cpu_state {
 	__u64 counters[COUNT_LAST];
 	__u64 slow_paths[KIND_COUNT]; /* entered, as the probes around them see it: one program for each kind */
 	__u64 scratch;
-	__u32 caller_word; /* of the stack from a tracepoint's arguments on, plus 1: where its caller returns to; 0: not known */
-	__u32 pad;
 	__u64 begun_ns;   /* the clock, as a begin has read it that then was no plain one; 0: it has not */
 	__u64 found_word; /* current_word, as the collector found it; 0: not found */
 };
@@ -233,8 +234,9 @@ struct sleep_slot {
 	__u32 tid;       /* 0: free */
 	__u32 displaced; /* tids whose home is here and that live elsewhere */
 	struct sleep_wait wait[SLEEP_DEPTH];
-	__u32 depth;
-	__u32 tgid; /* and SLEEP_KEPT; of a free slot that of its last owner */
+	__u16 depth;
+	__u16 fetched; /* never read: see fetch_early() */
+	__u32 tgid;    /* and SLEEP_KEPT; of a free slot that of its last owner */
 };
 
 /*

@@ -16,6 +16,17 @@
 #include "owner.bpf.h"
 #include "record.bpf.h"
 
+/* As publish(). */
+static __always_inline void publish_depth(struct sleep_slot *slot, __u32 depth)
+{
+#if defined(__TARGET_ARCH_x86)
+	barrier();
+	*(volatile __u16 *)&slot->depth = depth;
+#else
+	__sync_lock_test_and_set((__u32 *)&slot->depth, depth);
+#endif
+}
+
 static __always_inline __s32 claim_sleeper(__u32 tid)
 {
 	__u32 home = tid & sleep_mask;
@@ -131,18 +142,18 @@ static __always_inline __s32 sleep_depth(struct cpu_state *state, struct sleep_s
  * What nearly every sleeping wait is: nothing but waits is asked for, it is its task's only one, its slot and its row
  * are at home, no stack is due.  False: it is more; a slot that was claimed stays so.
  *
- * The clock is read before slot and row are looked at, as in begin_that_spins().  What belongs in the slot is written
- * as soon as it is known: nobody looks at it while its depth is 0, and a program that keeps much needs a stack of its
- * own.
+ * The clock is read before slot and row are looked at, as in begin_that_spins(), and while it is read their lines are
+ * fetched (fetch_early()).  What belongs in the slot is written as soon as it is known: nobody looks at it while its
+ * depth is 0, and a program that keeps much needs a stack of its own.
  *
  * slow_path: SLEEP_SLOW_PATH, or 0.
  */
 static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 lock, __u32 kind, __u32 slow_path)
 {
-	__u64 now = bpf_ktime_get_ns(), ids, key = row_key(lock, kind);
+	__u64 now = 0, ids, key;
 	struct sleep_slot *slot;
 	struct wait_row *row;
-	__u32 index, kept;
+	__u32 kept;
 
 	if (!bpf_rdonly_cast)
 		goto no_cast;
@@ -150,9 +161,18 @@ static __always_inline bool begin_plain_sleeping(struct cpu_state *state, __u64 
 		goto ask;
 	ids = current_ids_by_word(state);
 look:
+	/* In memory: what a program keeps over a call needs a stack. */
+	state->home = home_row(state, row_key(lock, kind));
+	row = row_at(state->home);
 	slot = sleeper_at(sleeper_home(state, ids));
-	if (!slot)
+	if (!slot || !row)
 		goto not_plain;
+	fetch_early(slot);
+	fetch_early(row);
+	now = bpf_ktime_get_ns();
+	/* Anew, as above. */
+	barrier_var(kind);
+	key = row_key(lock, kind);
 	if (slot->tid != (__u32)ids)
 		goto claim;
 	if (slot->depth)
@@ -165,17 +185,16 @@ keep:
 	slot->wait[0].kind = kind;
 	slot->wait[0].flags = SLEEP_PLAIN | slow_path;
 	slot->wait[0].begin_cpu = bpf_get_smp_processor_id();
-	index = home_row(state, key);
-	slot->wait[0].row = index;
-	row = row_at(index);
-	if (!row || row->key != key)
-		goto begun;
+	slot->wait[0].row = state->home;
+	if (row->key != key)
+		goto no_row;
 	if (!no_sample_due(state, row))
 		goto due;
 begin:
 	row->begins++;
+begin_without:
 	/* The wait before its depth, for a reader on another CPU. */
-	publish(&slot->depth, 1);
+	publish_depth(slot, 1);
 	return true;
 claim:
 	if (slot->tid || slot->displaced || __sync_val_compare_and_swap(&slot->tid, 0, (__u32)ids))
@@ -187,11 +206,17 @@ claim:
 	}
 	slot->depth = 0;
 	goto keep;
+no_row:
+	/* A lock without a row: samples_away() would look for two, claim none, and take no stack, as they are scarce. */
+	if ((!row->key || !(row->reach | row->crowded)) && (kind == KIND_MUTEX || kind == KIND_MUTEX_SPIN) &&
+	    state->sample_mask && state->stack_tokens <= STACK_RESERVE)
+		goto begin_without;
+	goto begun;
 due:
 	if (!state->stack_tokens)
 		goto begin;
 begun:
-	/* From memory: what a program keeps till here needs a stack. */
+	/* From memory, as above. */
 	now = slot->wait[0].begin_ns;
 not_plain:
 	state->begun_ns = now;
@@ -203,6 +228,21 @@ no_cast:
 	TOLD_APART;
 	ids = bpf_get_current_pid_tgid();
 	goto look;
+}
+
+/* Whether the home of (lock, kind) is its row: it may be free. */
+static __noinline int own_home(struct cpu_state *state, struct wait_row *row, __u64 lock, __u32 kind)
+{
+	__u64 key = row_key(lock, kind & (KIND_COUNT - 1));
+
+	if (!state || !row)
+		return 0;
+	if (row->key == key)
+		return 1;
+	if (row->key || !kind_recorded(kind & (KIND_COUNT - 1)) || __sync_val_compare_and_swap(&row->key, 0, key))
+		return 0;
+	begin_row(state, row, lock);
+	return 1;
 }
 
 static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind, bool slow_path)
@@ -246,7 +286,7 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 l
 		note_owner(index * SLEEP_DEPTH + depth, lock, kind);
 	wait->begin_ns = state->begun_ns ?: clock_now(state);
 	/* The wait before its depth, for a reader on another CPU. */
-	publish(&slot->depth, depth + 1);
+	publish_depth(slot, depth + 1);
 	return 0;
 }
 
@@ -298,10 +338,6 @@ static __always_inline bool end_plain_sleeping(struct cpu_state *state, __u64 lo
 	__u64 now = *clock = 0, wait_ns;
 	__u32 index, tid, bucket;
 
-	if (slow_path || ~state->begin_kinds & (BEGIN_PLAIN_SLEEP | BEGIN_UNFILTERED))
-		goto look;
-	now = *clock = bpf_ktime_get_ns();
-look:
 	if (!bpf_rdonly_cast)
 		goto no_cast;
 	if (!state->current_word)
@@ -311,6 +347,11 @@ told:
 	slot = sleeper_at(sleeper_home(state, tid));
 	if (!slot)
 		return false;
+	if (slow_path || ~state->begin_kinds & (BEGIN_PLAIN_SLEEP | BEGIN_UNFILTERED))
+		goto look;
+	fetch_early(slot);
+	now = *clock = bpf_ktime_get_ns();
+look:
 	if (slot->tid != tid)
 		goto no_wait;
 	if (slot->depth != 1 || slot->wait[0].lock != lock || slot->wait[0].flags != (SLEEP_PLAIN | slow_path))
@@ -326,9 +367,12 @@ timed:
 		goto moved;
 look_at_row:
 	row = row_at(index);
-	/* And a mutex may have changed its kind. */
-	if (!row || row->key != row_key(lock, slot->wait[0].kind) || wait_ns >= state->threshold_ns)
+	if (!row || wait_ns >= state->threshold_ns)
 		return false;
+	/* And a mutex may have changed its kind, or have no row yet. */
+	if (row->key != row_key(lock, slot->wait[0].kind))
+		goto other_row;
+add_to_row:
 	if (wait_ns >= SHORT_WAIT_NS)
 		goto long_wait;
 	bucket = short_bucket(wait_ns);
@@ -366,6 +410,11 @@ late:
 moved:
 	index = home_row(state, row_key(lock, slot->wait[0].kind));
 	goto look_at_row;
+other_row:
+	row = row_at(home_row(state, row_key(lock, slot->wait[0].kind)));
+	if (!row || !own_home(state, row, lock, slot->wait[0].kind))
+		return false;
+	goto add_to_row;
 ask:
 	tid = bpf_get_current_pid_tgid();
 	goto told;

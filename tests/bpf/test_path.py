@@ -12,14 +12,14 @@ import pytest
 # With room for other compilers and kernels; what a change adds must be worth it.
 MOST_BYTES = {"contention_begin": 14000, "contention_end": 11000}
 # Both ways in a row: that of waits that spin, and that of waits that sleep.
-MOST_FIRST_BYTES = {"contention_begin": 1950, "contention_end": 1950}
+MOST_FIRST_BYTES = {"contention_begin": 2150, "contention_end": 2150}
 # From 64 bytes on (of 16 each) the kernel gives a function a stack of its own, in lines that nothing keeps warm.
 MOST_STACK = 48
 # The clock for either kind of wait, and what is called for the current task where its address is not known: once more
 # for a lock without a row, whose way is apart.  The CPU's number on kernels that do not inline it.
 MOST_HELPER_CALLS = {"contention_begin": 5 + 2, "contention_end": 4 + 2}
-# What is rare: none of the common ways.
-MOST_OWN_CALLS = 3
+# What is rare: none of the common ways.  The end of a mutex that has no row yet takes its home itself.
+MOST_OWN_CALLS = {"contention_begin": 3, "contention_end": 4}
 # Of a wait that spins.  It jumps behind its looks into arrays, and to the exit.
 MOST_STRAIGHT_INSNS = 125
 MOST_STRAIGHT_JUMPS = 3
@@ -65,7 +65,7 @@ def test_code_of_a_wait_is_bounded(programs: dict[str, Code], name: str) -> None
 @pytest.mark.parametrize("name", MOST_HELPER_CALLS)
 def test_a_common_wait_calls_few_helpers(programs: dict[str, Code], name: str) -> None:
     assert 0 < programs[name]["helper_calls"] <= MOST_HELPER_CALLS[name]
-    assert programs[name]["own_calls"] <= MOST_OWN_CALLS
+    assert programs[name]["own_calls"] <= MOST_OWN_CALLS[name]
 
 
 @pytest.mark.parametrize("name", MOST_BYTES)

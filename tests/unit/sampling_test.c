@@ -52,7 +52,7 @@ static void test_first_stacks_come_soon(void)
 	      (unsigned long long)(all - late), (unsigned long long)late);
 }
 
-/* A walk takes 4 us. */
+/* A walk takes 5 us, or more where the caches are cold. */
 static void test_stacks_cost_a_wait_little(void)
 {
 	static const __u32 rates[] = {1000, 5000, 20000, 200000};
@@ -61,7 +61,7 @@ static void test_stacks_cost_a_wait_little(void)
 	for (unsigned int i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
 		__u64 late = stacks(rates[i], &options, 30);
 
-		CHECK(late * 4000 <= 10ull * rates[i] * (SECONDS - 30), "%u waits a second: %llu stacks", rates[i],
+		CHECK(late * 5000 <= 10ull * rates[i] * (SECONDS - 30), "%u waits a second: %llu stacks", rates[i],
 		      (unsigned long long)late);
 		CHECK(late >= SECONDS - 30, "%u waits a second: only %llu stacks", rates[i], (unsigned long long)late);
 	}

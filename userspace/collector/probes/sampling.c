@@ -2,16 +2,15 @@
 #include "probes/sampling.h"
 
 /*
- * Stacks that the sampling aims at, in a second of a CPU: one for so many waits, within bounds.  A walk takes 4 us, which
- * would be most of what a wait costs: 8 ns of each, less where waits are many; where they are few it is at most
- * 0.001 % of the CPU's time.  The first stacks of a CPU come faster, for 30 ns of each wait: a short recording needs
- * them, and in a long one the others add up.
+ * Stacks that the sampling aims at, in a second of a CPU: one for so many waits, within bounds.  A walk takes 5 to 10 us
+ * where other work drives its tables out of the caches, which would be most of what a wait costs: 10 ns of each, less
+ * where waits are many; where they are few it is at most 0.002 % of the CPU's time.  The first stacks of a CPU come
+ * faster: a short recording needs them, and in a long one the others add up.
  */
-#define WAITS_TO_A_SAMPLE 512
+#define WAITS_TO_A_SAMPLE 1024
 #define SAMPLES_LEAST     2
 #define SAMPLES_MOST      10
 #define SAMPLES_SOON      64
-#define SOON_WAITS        128
 #define SOON_LEAST        4
 #define SAMPLE_PERIOD_MAX 4096
 /* A CPU may take so many at once, after a calm second and when it first meets its locks. */
@@ -34,9 +33,8 @@ __u32 sampling_tokens(const struct options *options)
 /* taken: events of the CPU so far, each with a stack. */
 static __u32 samples_per_second(__u64 rate, __u64 taken)
 {
-	bool soon = taken < SAMPLES_SOON;
-	__u64 samples = rate / (soon ? SOON_WAITS : WAITS_TO_A_SAMPLE);
-	__u32 least = soon ? SOON_LEAST : SAMPLES_LEAST;
+	__u32 least = taken < SAMPLES_SOON ? SOON_LEAST : SAMPLES_LEAST;
+	__u64 samples = rate / WAITS_TO_A_SAMPLE;
 
 	return samples < least ? least : samples > SAMPLES_MOST ? SAMPLES_MOST : samples;
 }
