@@ -257,6 +257,43 @@ static void a_stack_that_is_known(void)
 	user_unwind_close(users);
 }
 
+static __u64 place_of(const struct user_stack *stack, __u64 word)
+{
+	__u64 place = 0;
+
+	while (memcmp(stack->bytes + place, &word, sizeof(word)))
+		place += 8;
+	return place;
+}
+
+/* Of a stack that could not be read as a whole nothing is kept: whole ones begin in the same way. */
+static void a_stack_that_is_read_in_part(void)
+{
+	struct user_unwind *users = user_unwind_open(NULL);
+	struct user_stack stack = copy;
+	const __u64 place = place_of(&copy, returns[0]);
+	__u64 frames[FRAMES];
+	int count;
+
+	stack.size = place + 8;
+	count = user_unwind(users, &stack, frames);
+	CHECK(count == 2, "%d frames of a copy that ends early", count);
+	count = user_unwind(users, &copy, frames);
+	CHECK(count >= 4, "%d frames of the whole copy", count);
+	user_unwind_close(users);
+
+	users = user_unwind_open(NULL);
+	stack = copy;
+	stack.bare = true;
+	/* The caller's frame pointer. */
+	memset(stack.bytes + place - 8, 0, 8);
+	count = user_unwind(users, &stack, frames);
+	CHECK(count == 2, "%d frames without registers", count);
+	count = user_unwind(users, &copy, frames);
+	CHECK(count >= 4, "%d frames with registers", count);
+	user_unwind_close(users);
+}
+
 /* A fork of ours, which waits until the pipe is closed; code: with code that is no file's. */
 static pid_t forked(const int pipe_fds[2], bool code)
 {
@@ -411,6 +448,7 @@ int main(void)
 		TEST(a_stack_of_any_bytes),
 		TEST(frame_pointers),
 		TEST(a_stack_that_is_known),
+		TEST(a_stack_that_is_read_in_part),
 		TEST(a_stack_of_a_fork_is_known),
 		TEST(another_program_of_a_process),
 		TEST(mappings_that_stay),

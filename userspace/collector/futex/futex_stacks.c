@@ -34,6 +34,7 @@ bool futex_stacks_copy(const struct futex_stacks *stacks, __u32 cpu, const struc
 		return false;
 	out->size = size;
 	out->pc = copy->pc;
+	out->bare = false;
 	out->program = copy->program;
 	memcpy(out->registers, copy->registers, sizeof(copy->registers));
 	memcpy(out->bytes, copy->stack, size);

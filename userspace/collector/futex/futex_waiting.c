@@ -123,6 +123,7 @@ bool futex_waiting_stack(__u32 tgid, __u32 tid, __u64 address, struct user_stack
 	out->registers[STACK_POINTER] = sp;
 	out->tgid = tgid;
 	out->tid = tid;
+	out->bare = true;
 	out->program = 0;
 	out->size = size;
 	return true;

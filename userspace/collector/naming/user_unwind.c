@@ -85,6 +85,7 @@ struct found_frames {
 	int count;
 	__u32 java, inlined; /* as of struct naming_frames */
 	bool guessed;        /* some caller was found by a frame pointer alone, or none where there is no code */
+	bool cut;            /* a register or a word that the next frame takes was not read */
 };
 
 struct user_unwind *user_unwind_open(struct naming_client *client)
@@ -408,6 +409,7 @@ static void unwind(struct user_unwind *users, struct process *process, const str
 		asked->state = found.state;
 		asked->called = found.called;
 	}
+	out->cut = found.end == -EFAULT && (stack->bare || asked->size < NAMING_STACK_BYTES);
 }
 
 static bool find_name(struct user_unwind *users, struct process *process, __u64 address, char *name, size_t size,
@@ -538,6 +540,9 @@ static int unwind_known(struct user_unwind *users, const struct user_stack *stac
 	for (int i = 0; i < found.count; i++)
 		if (found.java >> i & 1)
 			find_name(users, process, frames[i], name, sizeof(name), &offset);
+	/* Those that are read as a whole begin like it, and go on. */
+	if (found.cut)
+		return found.count;
 	unwind_memo_keep(&users->memos, &copy, now + (found.guessed || found.java ? UNWIND_GUESSED_NS : UNWIND_MEMO_NS),
 			 frames, found.count, found.inlined);
 	return found.count;

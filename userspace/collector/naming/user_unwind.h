@@ -18,6 +18,7 @@ struct user_stack {
 	__u32 tgid;
 	__u32 tid;                         /* of a thread that sleeps there, or has just slept; 0: it does not */
 	__u32 size;                        /* of the copy */
+	bool bare;                         /* of the registers the stack pointer alone is known */
 	__u64 program;                     /* another one after an exec; 0: not known */
 	__u64 pc;                          /* see unwind_begin() */
 	__u64 registers[UNWIND_REGISTERS]; /* likewise */

@@ -143,13 +143,20 @@ def _full_queues(processes: Processes, window_ns: int) -> Iterable[Recognised]:
             )
 
 
+# Where a run time's own threads begin, which compile, collect garbage, or do other work beside the program's.
+_SERVICE = ("CompileBroker::compiler_thread_loop", "PlatformWorkerThread")
+
+
 def _woken(processes: Processes, window_ns: int) -> Iterable[Recognised]:
-    """Mutexes of queues: idle threads that are woken while whoever wakes them still has the mutex."""
+    """Mutexes of queues: idle threads that are woken while whoever wakes them still has the mutex.
+
+    Those of a run time's own threads also take turns at what is in their queue.
+    """
     for words in processes.values():
         for entry in words.values():
             threads = waiting((entry,), window_ns)
             # By number: one waker that loses its CPU makes one wait long.
-            there = sum(call.waits for call in entry.waits if has(call.functions, OUT_OF_CONDITION))
+            there = sum(call.waits for call in entry.waits if has(call.functions, (*OUT_OF_CONDITION, *_SERVICE)))
             every = sum(call.waits for call in entry.waits)
             if not expects_2(entry.total) or threads >= HALF or not every or there < MOST * every:
                 continue
@@ -158,8 +165,8 @@ def _woken(processes: Processes, window_ns: int) -> Iterable[Recognised]:
                 CONDITION_VARIABLE,
                 lock=False,
                 sure="medium",
-                why="idle threads that wait in pthread_cond_wait() are woken while the waker still has the mutex: "
-                f"{threads:.2f} wait for it on average",
+                why="idle threads that wait in pthread_cond_wait(), or threads of the run time itself, are woken while"
+                f" the waker still has the mutex: {threads:.2f} wait for it on average",
             )
 
 
