@@ -123,12 +123,17 @@ static int read_of(const struct cpython_interpreter *interpreter, const struct c
 	return cpython_frames_read(&memory, &known, 1, interpreter, thread, found);
 }
 
-static int read_frames(__u64 runtime, __u32 minor, struct cpython_frames *found)
+static int read_thread(__u64 runtime, __u32 minor, __u32 tid, struct cpython_frames *found)
 {
 	const struct cpython_interpreter interpreter = {1, runtime, TYPE};
-	const struct cpython_thread thread = {.minor = minor, .tid = TID};
+	const struct cpython_thread thread = {.minor = minor, .tid = tid};
 
 	return read_of(&interpreter, &thread, found);
+}
+
+static int read_frames(__u64 runtime, __u32 minor, struct cpython_frames *found)
+{
+	return read_thread(runtime, minor, TID, found);
 }
 
 static void a_thread_by_its_id(void)
@@ -177,6 +182,31 @@ static void a_thread_by_its_struct_pthread(void)
 	runtime = runtime_of(&old, states);
 	CHECK(!read_frames(runtime, 9, &found) && !strcmp(found.list[0].name, "py::second:/srv/app.py"), "%s",
 	      found.list[0].name);
+}
+
+/* On the way to one thread others are passed, and found at once then: the list may be long. */
+static void threads_that_were_passed(void)
+{
+	const struct version *const versions[] = {&old, &middle};
+	struct cpython_frames found;
+
+	for (int i = 0; i < 2; i++) {
+		const struct version *version = versions[i];
+		__u64 ids[2] = {TID + 1, TID}, states, runtime;
+
+		begin();
+		for (int j = 0; i == 0 && j < 2; j++)
+			ids[j] = pthread_of(ids[j]);
+		states = state_of(version, ids[1], frame_of(version, "wanted", 0), 0);
+		states = state_of(version, ids[0], frame_of(version, "passed", 0), states);
+		runtime = runtime_of(version, states);
+		CHECK(!read_frames(runtime, version->minor, &found), "nothing read");
+		/* The list is gone. */
+		set(runtime + version->interpreters, 8, 0);
+		CHECK(!read_thread(runtime, version->minor, TID + 1, &found) &&
+			      !strcmp(found.list[0].name, "py::passed:/srv/app.py"),
+		      "3.%u: %s", version->minor, found.list[0].name);
+	}
 }
 
 static void a_function_by_a_pointer_into_its_code(void)
@@ -327,13 +357,10 @@ static void a_long_path_keeps_its_end(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(a_thread_by_its_id),
-		TEST(a_thread_by_its_struct_pthread),
-		TEST(a_function_by_a_pointer_into_its_code),
-		TEST(a_child_of_a_fork),
-		TEST(versions_that_tell_their_layout),
-		TEST(versions_that_are_not_known),
-		TEST(what_is_forged),
+		TEST(a_thread_by_its_id),          TEST(a_thread_by_its_struct_pthread),
+		TEST(threads_that_were_passed),    TEST(a_function_by_a_pointer_into_its_code),
+		TEST(a_child_of_a_fork),           TEST(versions_that_tell_their_layout),
+		TEST(versions_that_are_not_known), TEST(what_is_forged),
 		TEST(a_long_path_keeps_its_end),
 	};
 

@@ -92,19 +92,25 @@ static void point_to(__u64 from, __u64 to)
 }
 
 /* Behind a frame of C. */
-static int add(__u64 *frames)
+static int add_of(__u32 thread, bool look, bool read, __u64 *frames)
 {
 	const struct python_asked asked = {.interpreter = &interpreter,
 					   .minor = 12,
 					   .tgid = getpid(),
-					   .tid = tid,
+					   .tid = thread,
 					   .sp = sp,
 					   .stack = copy,
-					   .may_read = true,
+					   .may_look = look,
+					   .may_read_word = read,
 					   .size = sizeof(copy)};
 
 	frames[0] = 1;
 	return python_stacks_add(&stacks, &asked, frames, 1);
+}
+
+static int add(__u64 *frames)
+{
+	return add_of(tid, true, true, frames);
 }
 
 static void a_copy_of_another_function(void)
@@ -142,6 +148,25 @@ static void a_function_of_several_callers(void)
 	CHECK(count == 2 && frames[1] == FIRST, "%d frames", count);
 }
 
+/* Of very many threads few are looked at. */
+static void a_thread_that_nobody_looked_at(void)
+{
+	__u64 frames[NAMING_FRAMES];
+
+	memset(&stacks, 0, sizeof(stacks));
+	CHECK(add_of(tid + 1, false, false, frames) == 1, "nothing is known yet");
+	CHECK(add(frames) > 1, "no look");
+	CHECK(add_of(tid + 1, false, false, frames) == 2 && frames[1] == FIRST, "%llx", (unsigned long long)frames[1]);
+	CHECK(stacks.looks == 1 && !stacks.words_read, "it was read");
+	/* Of a function that nobody was seen in the code alone is read, once. */
+	point_to(FIRST + 100, SECOND + 50);
+	CHECK(add_of(tid + 1, true, false, frames) == 1, "its place is known");
+	CHECK(add_of(tid + 1, true, true, frames) == 2 && frames[1] == SECOND, "%llx", (unsigned long long)frames[1]);
+	CHECK(add_of(tid + 2, false, false, frames) == 2 && frames[1] == SECOND, "%llx", (unsigned long long)frames[1]);
+	CHECK(stacks.words_read == 1, "%llu words", (unsigned long long)stacks.words_read);
+	point_to(SECOND + 50, FIRST + 100);
+}
+
 static void a_process_that_takes_long(void)
 {
 	const struct python_pause *pause = &stacks.pauses[FORGED % PYTHON_PAUSES];
@@ -161,6 +186,7 @@ int main(void)
 	static const struct test tests[] = {
 		TEST(a_copy_of_another_function),
 		TEST(a_function_of_several_callers),
+		TEST(a_thread_that_nobody_looked_at),
 		TEST(a_process_that_takes_long),
 	};
 

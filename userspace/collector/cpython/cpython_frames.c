@@ -246,16 +246,37 @@ static bool is_state_of(struct target_memory *memory, const struct layout *layou
 		(!target_number(memory, id + MUSL_TID, 4, &musl) && musl == tid));
 }
 
-static int find_state(struct target_memory *memory, const struct layout *layout, __u64 runtime, __u32 tid, __u64 *out)
+/* Who looks for one thread's passes others. */
+static void know_state(struct target_memory *memory, struct cpython_known *known, const struct layout *layout,
+		       __u64 number, __u64 state)
+{
+	__u64 tid;
+	int err;
+
+	if (layout->native) {
+		err = target_word(memory, state + layout->native, &tid);
+	} else {
+		err = target_word(memory, state + layout->thread, &tid);
+		err = err ?: target_number(memory, tid + GLIBC_TID, 4, &tid);
+	}
+	/* A guess, if the C library is another one: it is looked at again before it is used. */
+	if (!err)
+		known->threads[tid % CPYTHON_KNOWN_THREADS] =
+			(typeof(known->threads[0])){.number = number, .state = state, .tid = tid};
+}
+
+static int find_state(struct target_memory *memory, struct cpython_known *known, const struct layout *layout,
+		      const struct cpython_interpreter *of, __u32 tid, __u64 *out)
 {
 	__u64 interpreter;
-	int left = MOST_THREADS, err = target_word(memory, runtime + layout->interpreters, &interpreter);
+	int left = MOST_THREADS, err = target_word(memory, of->runtime + layout->interpreters, &interpreter);
 
 	for (int i = 0; !err && interpreter && i < MOST_INTERPRETERS && left; i++) {
 		err = target_word(memory, interpreter + layout->threads, out);
 		for (; !err && *out && left; left--) {
 			if (is_state_of(memory, layout, *out, tid))
 				return 0;
+			know_state(memory, known, layout, of->number, *out);
 			err = target_word(memory, *out + layout->next_thread, out);
 		}
 		err = err ?: target_word(memory, interpreter + layout->next_interpreter, &interpreter);
@@ -263,7 +284,7 @@ static int find_state(struct target_memory *memory, const struct layout *layout,
 	return err ?: -ENOENT;
 }
 
-/* The same of a thread that an earlier look has found. */
+/* The same of a thread that an earlier look has found, or passed. */
 static int known_state(struct target_memory *memory, struct cpython_known *known, const struct layout *layout,
 		       const struct cpython_interpreter *interpreter, __u32 tid, __u64 *out)
 {
@@ -275,7 +296,7 @@ static int known_state(struct target_memory *memory, struct cpython_known *known
 		*out = place->state;
 		return 0;
 	}
-	err = find_state(memory, layout, interpreter->runtime, tid, out);
+	err = find_state(memory, known, layout, interpreter, tid, out);
 	if (!err)
 		*place = (typeof(*place)){.number = interpreter->number, .state = *out, .tid = tid};
 	return err;

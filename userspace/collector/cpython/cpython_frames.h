@@ -34,7 +34,7 @@ struct cpython_frames {
 };
 
 /* What earlier looks found, which is believed for a while; all 0 at first. */
-#define CPYTHON_KNOWN_THREADS 64
+#define CPYTHON_KNOWN_THREADS 1024
 #define CPYTHON_KNOWN_CODES   256
 struct cpython_known {
 	struct {

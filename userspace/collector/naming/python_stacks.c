@@ -183,11 +183,10 @@ static const struct python_functions *find_functions(const struct python_thread 
 	return found;
 }
 
-static void count_look(struct python_stacks *stacks, const struct python_asked *asked, __u64 begun)
+static void note_time(struct python_stacks *stacks, const struct python_asked *asked, __u64 begun)
 {
 	const __u64 now = now_ns(), took = now - begun;
 
-	stacks->looks++;
 	if (took > LONG_NS)
 		stacks->pauses[asked->interpreter->number % PYTHON_PAUSES] =
 			(struct python_pause){asked->interpreter->number, now + LONG_PAUSE * took};
@@ -200,30 +199,70 @@ static bool pauses(const struct python_stacks *stacks, const struct python_asked
 	return pause->number == asked->interpreter->number && now < pause->next_ns;
 }
 
-/* The innermost function by its pointer alone, as nobody has seen the thread there; 0: not known. */
-static __u64 find_innermost(struct python_stacks *stacks, const struct python_asked *asked,
-			    const struct python_place *at, __u64 now)
+/* The code that a word points into, of what the threads of its interpreter were in lately; 0: into none of it. */
+static __u64 code_of_threads(const struct python_stacks *stacks, __u64 number, __u64 word, __u64 now)
+{
+	for (int i = 0; i < PYTHON_THREADS; i++) {
+		const struct python_thread *thread = &stacks->threads[i];
+
+		for (int j = 0; thread->number == number && j < PYTHON_FUNCTIONS; j++) {
+			const struct python_functions *functions = &thread->functions[j];
+
+			if (functions->count && now - functions->ns < KEPT_NS &&
+			    word - functions->codes[0] < functions->size)
+				return functions->codes[0];
+		}
+	}
+	return 0;
+}
+
+static struct python_word *place_of_word(struct python_stacks *stacks, __u64 word)
+{
+	return &stacks->words[(word * 0x9e3779b97f4a7c15ull) >> 32 & (PYTHON_WORDS - 1)];
+}
+
+/* The word that points into the innermost function's code, as nobody has seen the thread there; 0: nobody knows where. */
+static __u64 innermost_word(const struct python_asked *asked, const struct python_place *at)
+{
+	__u64 word = 0;
+
+	if (at->known && at->place + sizeof(word) <= asked->size)
+		memcpy(&word, asked->stack + at->place, sizeof(word));
+	return word;
+}
+
+/* Its code, as far as that is known without a look; true: it is, and 0 if it points into none. */
+static bool find_known(struct python_stacks *stacks, const struct python_asked *asked, __u64 word, __u64 now,
+		       __u64 *code)
+{
+	const struct python_word *place = place_of_word(stacks, word);
+
+	*code = 0;
+	if (!word)
+		return true;
+	if (place->word == word && place->number == asked->interpreter->number &&
+	    now - place->ns < (place->code ? KEPT_NS : FRESH_NS)) {
+		*code = place->code;
+		return true;
+	}
+	*code = code_of_threads(stacks, asked->interpreter->number, word, now);
+	return *code;
+}
+
+static __u64 read_innermost(struct python_stacks *stacks, const struct python_asked *asked, __u64 word, __u64 now)
 {
 	static struct cpython_frames found;
-	struct cpython_thread of = {.minor = asked->minor};
-	struct python_word *place;
+	const struct cpython_thread of = {.minor = asked->minor, .word = word};
+	struct python_word *place = place_of_word(stacks, word);
 
-	if (!at->known || at->place + sizeof(of.word) > asked->size)
-		return 0;
-	memcpy(&of.word, asked->stack + at->place, sizeof(of.word));
-	place = &stacks->words[(of.word * 0x9e3779b97f4a7c15ull) >> 32 & (PYTHON_WORDS - 1)];
-	if (place->word == of.word && place->number == asked->interpreter->number &&
-	    now - place->ns < (place->code ? KEPT_NS : FRESH_NS))
-		return place->code;
-	if (!of.word || !asked->may_read || pauses(stacks, asked, now))
-		return 0;
-	*place = (struct python_word){.number = asked->interpreter->number, .word = of.word, .ns = now};
+	*place = (struct python_word){.number = asked->interpreter->number, .word = word, .ns = now};
 	if (!naming_client_python(asked->client, asked->object, asked->tgid, asked->interpreter, &of, &found) &&
 	    found.count) {
 		place->code = found.list[0].code;
 		name_code(asked, &found.list[0]);
 	}
-	count_look(stacks, asked, now);
+	stacks->words_read++;
+	note_time(stacks, asked, now);
 	return place->code;
 }
 
@@ -233,18 +272,25 @@ int python_stacks_add(struct python_stacks *stacks, const struct python_asked *a
 	struct python_place *at = place_of(stacks, asked, frames, count);
 	const struct python_functions *functions;
 	const __u64 now = now_ns();
-	__u64 innermost = 0;
+	__u64 innermost, word;
+	bool may_look;
 	__u32 known;
 
 	meet(thread, asked, now);
 	functions = find_functions(thread, asked, now, &known);
-	if (asked->may_read && !pauses(stacks, asked, now) && (!functions || now - functions->ns >= FRESH_NS)) {
+	word = functions ? 0 : innermost_word(asked, at);
+	may_look = asked->may_look && !pauses(stacks, asked, now);
+	/* One function costs less to read than all that a thread is in. */
+	if (!find_known(stacks, asked, word, now, &innermost) && asked->may_read_word && !pauses(stacks, asked, now)) {
+		innermost = read_innermost(stacks, asked, word, now);
+		may_look &= !innermost;
+	}
+	if (may_look && (!functions || now - functions->ns >= FRESH_NS)) {
 		look(asked, thread, at);
-		count_look(stacks, asked, now);
+		stacks->looks++;
+		note_time(stacks, asked, now);
 		functions = find_functions(thread, asked, now_ns(), &known);
 	}
-	if (!functions)
-		innermost = find_innermost(stacks, asked, at, now_ns());
 	if (count > NAMING_FRAMES - CPYTHON_FRAMES)
 		count = NAMING_FRAMES - CPYTHON_FRAMES;
 	if (functions)

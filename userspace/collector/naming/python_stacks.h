@@ -50,8 +50,10 @@ struct python_stacks {
 	struct python_pause {
 		__u64 number, next_ns;
 	} pauses[PYTHON_PAUSES];
-	__u64 next_ns; /* nothing is read before */
+	__u64 next_ns; /* no thread is looked at before */
 	__u64 looks;
+	__u64 next_word_ns; /* no word is */
+	__u64 words_read;
 };
 
 /* A process that runs CPython, and one of its threads whose stack was copied while it slept. */
@@ -62,7 +64,8 @@ struct python_asked {
 	const struct naming_runtime *interpreter;
 	__u32 minor;
 	__u32 tgid, tid;
-	bool may_read; /* what is not known */
+	bool may_look;      /* at the thread, for what is not known */
+	bool may_read_word; /* which costs less */
 	__u64 sp;
 	const __u8 *stack; /* the copy, from sp on */
 	__u32 size;

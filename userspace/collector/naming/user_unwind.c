@@ -31,8 +31,8 @@
 #define LOOK_FOR_NS    500000000ull
 /* A look's CPU time is this part of the time to the next one, at most. */
 #define LOOK_COST 100
-/* The same of functions of Python. */
-#define PYTHON_COST 64
+/* The same of functions of Python: of what threads are in, and of single ones. */
+#define PYTHON_COST 128
 
 struct code {
 	__u64 start, end, offset, inode;
@@ -484,15 +484,20 @@ static int add_python(struct user_unwind *users, struct process *process, const 
 	if (!count)
 		frames[count++] = stack->pc;
 	if (asked.object) {
-		const __u64 looks = users->python.looks;
-		__u64 begin = 0;
+		const __u64 looks = users->python.looks, words = users->python.words_read, now = now_ns();
+		__u64 begin = 0, pause_ns = 0;
 
-		asked.may_read = now_ns() >= users->python.next_ns;
-		if (asked.may_read)
+		asked.may_look = now >= users->python.next_ns;
+		asked.may_read_word = now >= users->python.next_word_ns;
+		if (asked.may_look || asked.may_read_word)
 			begin = user_unwind_cpu_ns(users);
 		count = python_stacks_add(&users->python, &asked, frames, count);
+		if (users->python.looks != looks || users->python.words_read != words)
+			pause_ns = PYTHON_COST * (user_unwind_cpu_ns(users) - begin);
 		if (users->python.looks != looks)
-			users->python.next_ns = now_ns() + PYTHON_COST * (user_unwind_cpu_ns(users) - begin);
+			users->python.next_ns = now_ns() + pause_ns;
+		else if (pause_ns)
+			users->python.next_word_ns = now_ns() + pause_ns;
 	}
 	return count;
 }
