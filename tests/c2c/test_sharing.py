@@ -442,6 +442,20 @@ def test_a_programs_lock_may_be_one_word(take: str, free: str) -> None:
     assert judged(*lock, access((8, "look", 200, 0), count=8)).verdict == "false sharing"
 
 
+@pytest.mark.parametrize(
+    "take, free",
+    [("__cilkrts_worker_lock", "__cilkrts_worker_unlock"), ("os_unfair_lock_lock", "os_unfair_lock_unlock")],
+)
+def test_two_halves_of_a_lock_are_known_by_their_names(take: str, free: str) -> None:
+    judgement = judged(access((0, take, 400, 600), count=8), access((0, free, 9, 590), count=8))
+    assert (judgement.verdict, judgement.confidence) == ("lock word", "high")
+    assert any(f"waited for by {take}; released by {free}" in told for told in judgement.evidence)
+    # A clock and what is unblocked are no locks.
+    assert judged(access((0, "set_clock", 400, 600), count=8), access((0, "unblock", 9, 590), count=8)).verdict != (
+        "lock word"
+    )
+
+
 def test_a_lock_that_few_wait_for_is_one() -> None:
     """Most take it in one instruction of their own: one in fifteen accesses is by the function that waits."""
     lock = [access((0, "sync.(*Mutex).lockSlow", 40, 20), count=8), access((0, "tick", 200, 900), count=8)]

@@ -127,22 +127,30 @@ def is_lock_function(symbol: str) -> bool:
     return bool(word) and (takes_locks(word) or _is_users_lock(word))
 
 
-_LOCK_WORD = r"([tT]ry_?)?([uU]n)?_?[lL]ock"
+_LOCK_WORD = r"([tT]ry_?)?([uU]n_?)?[lL]ock"
 
 
 @lru_cache(_KEPT)
-def _half(symbol: str) -> tuple[str, bool] | None:
-    """A name without the word that says that it locks or unlocks, and whether it unlocks; None if it says neither."""
+def _halves(symbol: str) -> frozenset[tuple[str, bool]]:
+    """A name without a word that says that it locks or unlocks, and whether it unlocks; for each such word in it."""
     word = _word(symbol)
-    match = _compiled(_LOCK_WORD).search(word) if "ock" in word else None
-    return (f"{word[: match.start()]}*{word[match.end() :]}", bool(match[2])) if match else None
+    found = _compiled(_LOCK_WORD).finditer(word) if "ock" in word else ()
+    return frozenset((f"{word[: match.start()]}*{word[match.end() :]}", bool(match[2])) for match in found)
+
+
+@lru_cache(_KEPT)
+def half_of_lock(symbol: str) -> str:
+    """What a name says that its function does with a lock, whatever lock that is: lock, unlock; '' if neither."""
+    found = _halves(symbol)
+    return "unlock" if any(frees for _, frees in found) else "lock" if found else ""
 
 
 def paired_locks(symbols: Iterable[str]) -> frozenset[str]:
     """Those of some functions that are two halves of one lock by their names: x_lock or x_trylock, and x_unlock."""
-    halves = {symbol: half for symbol in symbols if (half := _half(symbol))}
-    both = {name for name, frees in halves.values() if frees} & {name for name, frees in halves.values() if not frees}
-    return frozenset(symbol for symbol, (name, _) in halves.items() if name in both)
+    halves = {symbol: found for symbol in symbols if (found := _halves(symbol))}
+    every = frozenset().union(*halves.values())
+    both = {name for name, frees in every if frees and (name, False) in every}
+    return frozenset(symbol for symbol, found in halves.items() if any(name in both for name, _ in found))
 
 
 @lru_cache(_KEPT)

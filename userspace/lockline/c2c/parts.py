@@ -7,7 +7,14 @@ from functools import cache
 from operator import attrgetter
 
 from lockline.base.values import dataclass
-from lockline.c2c.functions import is_lock_function, is_slow_path, is_spin_function, is_unlock, paired_locks
+from lockline.c2c.functions import (
+    half_of_lock,
+    is_lock_function,
+    is_slow_path,
+    is_spin_function,
+    is_unlock,
+    paired_locks,
+)
 from lockline.c2c.members import Place, Types, is_atomic_type, is_list_type, is_lock_type, place
 from lockline.c2c.model import Access, Counts, Line, LockOnLine, Part, Role, add_counts
 from lockline.c2c.users import STRAY, significant, users_of_all
@@ -293,7 +300,9 @@ def _role(access: Access, bounds: _Bounds, view: _View) -> Role:
     if (access.counts.in_wait or 0) * 2 > (records or 0):
         return "waiter"
     if bounds.is_lock:
-        return "unlock" if stores and not locked else "waiter"
+        # A text does not tell which stores are atomic ones.
+        says = half_of_lock(symbol) or ("unlock" if stores and locked == 0 else "lock")
+        return "unlock" if says == "unlock" else "waiter"
     if locked:
         return "atomic"
     if not view.has_lock:
