@@ -83,7 +83,7 @@ def test_what_its_holders_pay_beside_a_lock_is_said(tmp_path: Path) -> None:
     report = report_of(tmp_path, fill)
     assert report.judgement.verdict == "lock word"
     assert report.judgement.confidence == "medium"
-    assert "+0x20" in report.judgement.doubts[0]
+    assert "its holders write +0x20, which goes from one to the next" in report.judgement.doubts[0]
     assert report.advice is not None
     assert report.advice.members == ("+0x20",)
     assert "On another line than the lock that part can go away" in report.advice.text

@@ -42,6 +42,8 @@ def lock_word(case: Case) -> Judgement | None:
         return case.judge("lock word", evidence, locks)
     # What is paid there makes the lock be held for longer, if it is under the lock.
     doubt = f"{percent(beside)} are paid at {places(others)} beside it: that part is false sharing"
+    if case.stores_told and surely_for_the_lock(locks, others) < MEMBER:
+        doubt = f"{percent(beside)} are paid beside it; {_goes_along(others)}"
     return case.judge("lock word", evidence, [*locks, *others], [doubt])
 
 
