@@ -4,6 +4,7 @@
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -19,11 +20,13 @@ WORKLOADS += ("no_fentry", "attach_often", "ping_pong", "reused_objects", "cause
 
 # Each has 1 GB and a thread for each of its CPUs, but mostly waits with one of them.
 AT_ONCE = min(os.cpu_count() or 1, 4)
+MAKES = threading.Lock()
 
 
 def make(*words: object) -> None:
-    """Make something that guests run."""
-    done = subprocess.run(["make", "-s", *map(str, words)], capture_output=True, text=True, check=False)
+    """Make something that guests run.  Guests are booted side by side, and two makes would write the same files."""
+    with MAKES:
+        done = subprocess.run(["make", "-s", *map(str, words)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise FailedError(f"make {' '.join(map(str, words))}: {done.stdout}{done.stderr}")
 
