@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Queues and channels that threads wait to put into."""
 
+from dataclasses import replace
+
 import pytest
 
 from lockline.analysis.user_space.user_evidence import (
     JAVA_QUEUE,
     PY_QUEUE,
     RUST_CHANNEL,
+    TBB_QUEUE,
 )
 from lockline.analysis.user_space.user_locks import recognise
 from user_words import WINDOW, parked
@@ -91,3 +94,18 @@ def test_threads_of_python_that_put_into_a_full_queue(functions: tuple[str, ...]
     """Each at a lock of its own, which the thread releases that takes from the queue."""
     found = recognise(parked(functions, (9,), WINDOW * 9 // 10), set(), WINDOW)
     assert [known.make for known in found if known.lock] == ([PY_QUEUE] if full else [])
+
+
+TBB_WAIT = ("syscall", "tbb::detail::r1::wait_bounded_queue_monitor")
+TBB_QUEUE_OF_INT = "tbb::detail::d2::concurrent_bounded_queue<int, tbb::detail::d1::cache_aligned_allocator<int> >"
+
+
+@pytest.mark.parametrize("done", ["internal_push<int const&>", "internal_pop"])
+def test_threads_that_put_into_a_full_queue_of_tbb(done: str) -> None:
+    """Who takes from an empty one waits in the same function of the library, for work."""
+    functions = (*TBB_WAIT, f"{TBB_QUEUE_OF_INT}::{done}", "produce")
+    words = parked(functions, (9,), WINDOW * 9 // 10)
+    at_2 = [replace(one, total=one.total._replace(value_2=1000)) for one in words]
+    assert [known.make for known in recognise(at_2, set(), WINDOW) if known.lock] == (
+        [TBB_QUEUE] if "push" in done else []
+    )

@@ -92,9 +92,10 @@ def test_a_mutex_whose_holder_seems_to_wait_elsewhere(
         (("__pthread_mutex_cond_lock", "pthread_cond_timedwait@@GLIBC_2.3.2", "CompileQueue::get"), {}, True),
         # Where the C library has no names of its own functions but those that it exports.
         (("pthread_cond_wait@@GLIBC_2.3.2", "next_job"), {}, True),
-        # A run time's own threads, and a thread of the program that has work for them.
+        # A run time's own threads, and a thread that has work for them.
         (("__pthread_mutex_lock", "uv_mutex_lock", "node::(anonymous namespace)::PlatformWorkerThread"), {}, True),
-        (("__pthread_mutex_lock", "uv_mutex_lock", "node::NodePlatform::CallOnWorkerThread"), {}, False),
+        (("__pthread_mutex_lock", "uv_mutex_lock", "node::NodePlatform::CallOnWorkerThread"), {}, True),
+        (("__pthread_mutex_lock", "uv_mutex_lock", "addon::post"), {}, False),
         # Threads that had something to do; so much waiting that it is none; a word that is no mutex.
         (("__pthread_mutex_lock", "next_job"), {}, False),
         (("pthread_cond_wait", "next_job"), {"wait_ns": WINDOW}, False),

@@ -29,6 +29,7 @@ from lockline.analysis.user_space.hidden_waits import HiddenWaits
 from lockline.analysis.user_space.java_monitors import Monitor
 from lockline.analysis.user_space.user_evidence import (
     ABSL_MUTEX,
+    BEHAVIOUR,
     CONDITION_VARIABLE,
     GIL,
     GO_MUTEX,
@@ -128,6 +129,29 @@ def test_waiting_for_a_cpu_is_no_waiting_for_a_lock(
     futex = of_program(2, LOCK, wait_ns, make=make)
     futex = replace(futex, latency=replace(futex.figures, wait_ns=latency_ns))
     assert [found.rule for found in find_all(replace(quiet, futexes=Futexes((futex,), ())))] == rules
+
+
+@pytest.mark.parametrize(
+    ("functions", "ops", "semaphore", "pool"),
+    [
+        (("__futex_abstimed_wait_common", "pthread_cond_wait", "Pool::take"), 1 << 9, False, True),
+        (("syscall", "<std::sys::sync::condvar::futex::Condvar>::wait_optional_timeout", "take"), 1 << 9, False, True),
+        (("__futex_abstimed_wait_common", "__new_sem_wait_slow64", "query"), 1 << 9, True, True),
+        # A mutex, and one that threads take again when they come out of a condition.
+        (("__lll_lock_wait", "pthread_mutex_lock", "query"), 1, False, False),
+        (("__lll_lock_wait", "pthread_cond_wait", "query"), 1, False, False),
+    ],
+)
+def test_what_threads_take_and_give_back(
+    quiet: Report, functions: tuple[str, ...], ops: int, semaphore: bool, pool: bool
+) -> None:
+    """By a condition or a semaphore, which behave like a lock then: nobody who signals holds a lock."""
+    stacks = (stack_of("waiter", 30, *functions),)
+    futex = of_program(2, LOCK, 900 * MS, make=BEHAVIOUR, total={"ops": ops}, stacks=stacks)
+    (found,) = find_all(replace(quiet, futexes=Futexes((replace(futex, semaphore=semaphore),), ())))
+    words = told(found)
+    assert any("give it back" in one for one in words.next) == pool
+    assert any("before you signal" in one for one in words.next) == ("pthread_cond_wait" in functions and not pool)
 
 
 def stack_of(role: str, waits: int, *functions: str, module: str = "") -> FutexStack:

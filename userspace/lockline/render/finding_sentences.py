@@ -313,6 +313,10 @@ REMEDIES: Mapping[str, str] = {
         "do less between lock() and unlock(); split the lock by key, or use a concurrent collection, StampedLock or"
         " LongAdder"
     ),
+    "more-of-pool": (
+        "threads take something there and give it back: hold it for less time, or let there be more of it, if more"
+        " threads can be served at once"
+    ),
     "more-permits": (
         "hold a permit for less time; more permits let more threads in, if what they guard can serve more at once"
     ),

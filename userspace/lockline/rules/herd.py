@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A thundering herd: a condition variable wakes many threads at once, and they queue for its mutex (record --futex)."""
 
+from collections.abc import Sequence
+
 from lockline.analysis.findings import Finding, Function, Impact, Measure, Process, UserLock, fact, part, remedy
 from lockline.analysis.model import Report
 from lockline.analysis.user_space.critical_sections import released_in
 from lockline.analysis.user_space.futex_waits import LOCK, FutexWaits
-from lockline.analysis.user_space.user_evidence import CONDITION_VARIABLE, HALF, OUT_OF_CONDITION
+from lockline.analysis.user_space.user_evidence import CONDITION_VARIABLE, HALF, OUT_OF_CONDITION, is_condition
 from lockline.rules.common import ENOUGH_WAITS, USER_WORTH_TELLING, share, user_waits
 
+# Of glibc and musl, and of Rust, where threads wait for a condition.
+_CONDITIONS = (*OUT_OF_CONDITION, "ondvar::")
 # Threads that one call wakes: a queue of jobs wakes one.
 HERD = 4
 
@@ -18,16 +22,23 @@ def woken_at_once(futex: FutexWaits) -> float:
     return futex.total.tasks_woken / calls if calls > 0 else 0.0
 
 
-def out_of_condition(futex: FutexWaits) -> float:
-    """The part of the sampled waits for a mutex of threads that a condition variable had woken, 0 to 1."""
+def _below_condition(futex: FutexWaits, names: Sequence[str]) -> float:
     waits = [(stack.waits, stack) for stack in futex.stacks if stack.role == "waiter"]
     there = sum(
-        count
-        for count, stack in waits
-        if any(name in (frame.symbol or "") for frame in stack.frames for name in OUT_OF_CONDITION)
+        count for count, stack in waits if any(name in (frame.symbol or "") for frame in stack.frames for name in names)
     )
     every = sum(count for count, _ in waits)
     return there / every if every else 0.0
+
+
+def out_of_condition(futex: FutexWaits) -> float:
+    """The part of the sampled waits for a mutex of threads that a condition variable had woken, 0 to 1."""
+    return 0.0 if is_condition(futex.total) else _below_condition(futex, OUT_OF_CONDITION)
+
+
+def at_condition(futex: FutexWaits) -> float:
+    """The part of the sampled waits at a condition variable of threads that wait for the condition, 0 to 1."""
+    return _below_condition(futex, _CONDITIONS) if is_condition(futex.total) else 0.0
 
 
 def condition_of(report: Report, mutex: FutexWaits) -> FutexWaits | None:

@@ -66,6 +66,7 @@ from lockline.analysis.user_space.user_evidence import (
     RUST_CHANNEL,
     RUST_RWLOCK,
     RWLOCK,
+    TBB_QUEUE,
     lock_called,
 )
 from lockline.rules.common import (
@@ -78,7 +79,7 @@ from lockline.rules.common import (
     share,
     user_waits,
 )
-from lockline.rules.herd import condition_of, out_of_condition
+from lockline.rules.herd import at_condition, condition_of, out_of_condition
 
 # A wait that needs no others beside it.
 LONG_NS = 1_000_000_000
@@ -114,6 +115,7 @@ _CLAIMS = {
     RUST_CHANNEL: "hot-rust-channel",
     JAVA_QUEUE: "full-queue",
     PY_QUEUE: "full-queue",
+    TBB_QUEUE: "full-queue",
     ONCE: "slow-once",
     JAVA_CLASS: "slow-java-class",
     RUST_RWLOCK: "hot-rwlock",
@@ -281,7 +283,7 @@ def _remedies(
         return remedy("row-lock-less"), remedy("row-lock-which")
     if make in (ONCE, GO_ONCE, JAVA_CLASS):
         return (remedy("make-once-early"),)
-    if make in (RUST_CHANNEL, JAVA_QUEUE, PY_QUEUE):
+    if make in (RUST_CHANNEL, JAVA_QUEUE, PY_QUEUE, TBB_QUEUE):
         return (remedy("more-receivers"),)
     if make == ERLANG_LOCK:
         return remedy("erlang-table"), remedy("erlang-lock-counter")
@@ -401,6 +403,11 @@ def _of_library(library: CLibraryLock | LibraryLock) -> tuple[Remedy, ...]:
     return (remedy("allocate-less"), remedy("more-arenas")) if library.allocates else (remedy("call-library-less"),)
 
 
+def _is_pool(futex: FutexWaits) -> bool:
+    """Whether threads take something and give it back, by a semaphore or a condition: several may have some at once."""
+    return futex.make == BEHAVIOUR and (futex.semaphore or at_condition(futex) >= _MOSTLY)
+
+
 def _enough(futex: FutexWaits) -> bool:
     """Whether the waits are many, or long ones for what is known to be a lock."""
     sure = bool(futex.make) and futex.sure == "high"
@@ -483,6 +490,8 @@ def find(report: Report) -> list[Finding]:
                     if library is not None
                     else _of_writers(futex)
                     if futex.behind_readers
+                    else (remedy("more-of-pool"),)
+                    if _is_pool(futex)
                     else _remedies(
                         futex.make,
                         Process("", futex.futex.tgid),

@@ -31,6 +31,7 @@ PARKING_LOT = "parking_lot lock"
 ABSL_MUTEX = "absl::Mutex"
 FOLLY_MUTEX = "folly mutex"
 TBB_MUTEX = "TBB mutex"
+TBB_QUEUE = "TBB queue"
 ERLANG_LOCK = "Erlang lock"
 NET_MONITOR = ".NET monitor"
 NET_LOCK = ".NET lock"
@@ -174,6 +175,7 @@ _CALLED = {
     PARKING_LOT: "a lock of parking_lot",
     ABSL_MUTEX: "an absl::Mutex",
     TBB_MUTEX: "a mutex of TBB",
+    TBB_QUEUE: "a bounded queue of TBB",
     ERLANG_LOCK: "a lock of Erlang's run time",
     PY_MUTEX: "a PyMutex",
     PY_BARRIER: "a Barrier of Python's threading",
@@ -233,6 +235,11 @@ def expects_2(total: user_rows.FutexTotal) -> bool:
 def seems_mutex(total: user_rows.FutexTotal) -> bool:
     """Whether its waits are as for a mutex: they expect a 2, or a thread was seen to own it."""
     return expects_2(total) or total.owners > 0
+
+
+def is_condition(total: user_rows.FutexTotal) -> bool:
+    """Whether its waits are as those of a condition variable, which has a clock's time for a limit."""
+    return not seems_mutex(total) and bool(total.ops & 1 << 9)
 
 
 def total_of(words: Iterable[Seen], figure: str) -> int:

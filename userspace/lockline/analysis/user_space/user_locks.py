@@ -37,6 +37,7 @@ from lockline.analysis.user_space.user_evidence import (
     PY_PROCESS_LOCK,
     PY_QUEUE,
     RUST_CHANNEL,
+    TBB_QUEUE,
     Processes,
     Recognised,
     Seen,
@@ -46,20 +47,15 @@ from lockline.analysis.user_space.user_evidence import (
     circles,
     expects_2,
     has,
+    is_condition,
     is_yields,
     place_of,
-    seems_mutex,
     several_wait,
     share_from,
     share_of,
     waiting,
 )
 from lockline.base.values import dataclass
-from lockline.recording import user_rows
-
-
-def _is_condition(total: user_rows.FutexTotal) -> bool:
-    return not seems_mutex(total) and bool(total.ops & 1 << 9)
 
 
 def _with_other_word(seen: Sequence[Seen]) -> list[Seen]:
@@ -72,7 +68,7 @@ def _with_other_word(seen: Sequence[Seen]) -> list[Seen]:
     for entry in seen:
         of_process = processes.get((entry.futex.tgid, bool(entry.futex.shared)), {})
         other = of_process.get(entry.futex.address ^ GROUP)
-        if other is not None and not entry.waits and _is_condition(entry.total) and _is_condition(other.total):
+        if other is not None and not entry.waits and is_condition(entry.total) and is_condition(other.total):
             entry = replace(entry, waits=other.waits, wakes=entry.wakes or other.wakes)
         found.append(entry)
     return found
@@ -83,6 +79,7 @@ class _Full:
     """A queue that threads wait to put into: by functions on the stacks of these waits, and by none of the others.
 
     below: which are on these stacks too.  into: what it is called in the sentence that says why.
+    at_2: threads park there at a 2, as at a mutex.
     """
 
     make: str
@@ -90,6 +87,7 @@ class _Full:
     unless: tuple[str, ...]
     into: str
     below: tuple[str, ...] = ()
+    at_2: bool = False
 
 
 # Of the package's own classes alone: a program may have a class with such a name.  An offer() that waits has a limit in
@@ -109,6 +107,8 @@ _FULL = (
         ("ReentrantLock.lock",),
         "put into a queue that is full",
     ),
+    # A template of the program's calls the library to sleep, to put there and to take.
+    _Full(TBB_QUEUE, ("::internal_push",), (), "put into a queue that is full", ("wait_bounded_queue_monitor",), True),
     # Who waits for the queue's own lock is in no Condition.
     _Full(PY_QUEUE, ("py::Queue.put:",), (), "put into a queue that is full", ("py::Condition.wait:",)),
 )
@@ -123,7 +123,7 @@ def _full_queues(processes: Processes, window_ns: int) -> Iterable[Recognised]:
         found = [
             one
             for one in words.values()
-            if not expects_2(one.total)
+            if (kind.at_2 or not expects_2(one.total))
             and share_from(one.waits, kind.puts, kind.unless) >= HALF
             and (not kind.below or share_from(one.waits, kind.below) >= HALF)
         ]
@@ -143,14 +143,14 @@ def _full_queues(processes: Processes, window_ns: int) -> Iterable[Recognised]:
             )
 
 
-# Where a run time's own threads begin, which compile, collect garbage, or do other work beside the program's.
-_SERVICE = ("CompileBroker::compiler_thread_loop", "PlatformWorkerThread")
+# Of run times: the queues of their own threads, which compile, collect garbage, or do other work beside the program's.
+_SERVICE = ("CompileBroker::", "PlatformWorkerThread", "NodePlatform::")
 
 
 def _woken(processes: Processes, window_ns: int) -> Iterable[Recognised]:
     """Mutexes of queues: idle threads that are woken while whoever wakes them still has the mutex.
 
-    Those of a run time's own threads also take turns at what is in their queue.
+    Of a run time's own threads also those that take from their queue, and those that put there.
     """
     for words in processes.values():
         for entry in words.values():
@@ -202,7 +202,7 @@ def _pairs(processes: Processes) -> Iterable[tuple[Seen, ...]]:
         for address, entry in words.items():
             low = address & ~7
             pair = [words[at] for at in (low, low + GROUP) if at in words]
-            if len(pair) == 2 and all(_is_condition(one.total) for one in pair):
+            if len(pair) == 2 and all(is_condition(one.total) for one in pair):
                 if address == low:
                     yield tuple(by_waiting(pair))
             else:
