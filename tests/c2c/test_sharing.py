@@ -471,6 +471,10 @@ def test_code_without_a_name_near_a_lock_may_be_of_the_lock() -> None:
         return judged(*lock, access((offset, function, 500, 0), count=4)).verdict
 
     assert verdict(8, "") == "too little evidence"
+    # The name of one of several is cut off, and the others are the lock's own functions.
+    owner = [access((8, "mutex_spin_on_owner", 400, 0), count=4), access((8, "__mutex_lock", 0, 350), count=4)]
+    count = [access((0, "__mutex_lock", 110, 500), count=4), access((0, "mutex_unlock", 0, 400), count=4)]
+    assert judged(*count, *owner, access((8, "", 0, 400), count=4)).verdict == "too little evidence"
     assert verdict(8, "push") == "false sharing"
     assert verdict(48, "") == "false sharing"
 

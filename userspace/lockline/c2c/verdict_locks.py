@@ -8,6 +8,7 @@ to the next wherever it lies, so that apart from the lock it may cost as much, o
 from collections.abc import Sequence
 
 from lockline.base.values import replace
+from lockline.c2c.functions import is_lock_function
 from lockline.c2c.members import is_sequence_type
 from lockline.c2c.model import Judgement, Part
 from lockline.c2c.parts import LOCK_BYTES, cost
@@ -69,7 +70,8 @@ def with_a_lock(case: Case) -> Judgement | None:
         for part in others
         if not part.member
         and any(0 < part.begin - lock.begin < LOCK_BYTES for lock in locks)
-        and not any(named(access) for access in part.accesses)
+        and not all(named(access) for access in part.accesses)
+        and not any(named(access) and not is_lock_function(access.code.symbol) for access in part.accesses)
     ]
     if nameless and not all(part.member for part in locks):
         why = f"the code at {places(nameless)} has no name: it may be a word of the lock itself"
