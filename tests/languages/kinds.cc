@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Ten threads that take turns by what C++20 has: semaphore, atomic (a lock made of std::atomic::wait), shared
 // (std::shared_mutex, to write).  So many, as it spins before it sleeps.  barrier: one of them comes last at each
-// std::barrier, and never waits there.
+// std::barrier, and never waits there.  once, static: what one of them makes once is never done (std::call_once, a static
+// variable of a function).
 // Prints "ready", and runs until its input has a line or ends.
 #include <atomic>
 #include <barrier>
@@ -21,6 +22,7 @@ std::atomic<int> taken{0};
 std::shared_mutex cache_mutex;
 constexpr int threads = 10;
 std::barrier phase{threads};
+std::once_flag loaded;
 
 void work(int microseconds = 200)
 {
@@ -28,6 +30,12 @@ void work(int microseconds = 200)
 
 	while (std::chrono::steady_clock::now() < end)
 		;
+}
+
+int load()
+{
+	for (;;)
+		pause();
 }
 
 void run(const std::string &mode, int thread)
@@ -46,6 +54,12 @@ void run(const std::string &mode, int thread)
 		} else if (mode == "barrier") {
 			work(thread == 2 ? 5000 : 20);
 			phase.arrive_and_wait();
+		} else if (mode == "once") {
+			std::call_once(loaded, load);
+		} else if (mode == "static") {
+			static const int settings = load();
+
+			work(settings);
 		} else {
 			std::unique_lock lock(cache_mutex);
 			work();

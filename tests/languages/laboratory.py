@@ -130,7 +130,14 @@ KINDS = (
         "g++",
         ("g++", "-O2", "-std=c++20", "-pthread", f"{HERE}/kinds.cc", "-o", "{}/kinds_cc"),
         ("{}/kinds_cc",),
-        {"semaphore": "user-lock", "atomic": "user-lock", "shared": "user-lock", "barrier": "barrier-imbalance"},
+        {
+            "semaphore": "user-lock",
+            "atomic": "user-lock",
+            "shared": "user-lock",
+            "once": "user-lock",
+            "static": "user-lock",
+            "barrier": "barrier-imbalance",
+        },
     ),
     Kinds(
         "OpenMP",

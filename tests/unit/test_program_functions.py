@@ -3,7 +3,7 @@
 
 import pytest
 
-from lockline.analysis.user_space.program_functions import is_own
+from lockline.analysis.user_space.program_functions import innermost_own, is_own
 from lockline.recording.rows import Frame
 
 SERVER = "/srv/server"
@@ -42,3 +42,20 @@ def test_a_program_has_functions_named_as_those_of_interpreters_are(symbol: str)
 )
 def test_what_is_of_an_interpreter_is_not_the_programs(symbol: str, module: str) -> None:
     assert not is_own(Frame(1, symbol, 0, module))
+
+
+@pytest.mark.parametrize(
+    ("symbols", "own"),
+    [
+        # The class that the JVM makes for a lambda, as JDK 17 and JDK 21 call it.
+        (("java.lang.Thread.yield", "Shop$$Lambda$12+0x00007fa654005000.run", "Shop.timed"), "Shop.timed"),
+        (("Unsafe_Park", "Shop$$Lambda/0x00007f0a28003000.run", "Shop.lambda$sell$4"), "Shop.lambda$sell$4"),
+        # What println!() calls; the same trait of a type of the program's.
+        (("syscall", "<&std::io::stdio::Stdout as std::io::Write>::write_fmt", "shop::sell"), "shop::sell"),
+        (("syscall", "<&shop::Till as std::io::Write>::write_all"), "<&shop::Till as std::io::Write>::write_all"),
+        # Where a variable that is static in a function is made.
+        (("syscall", "__cxa_guard_acquire", "settings"), "settings"),
+    ],
+)
+def test_what_stands_between_the_wait_and_the_program(symbols: tuple[str, ...], own: str) -> None:
+    assert innermost_own([Frame(1, symbol, 0, SERVER) for symbol in symbols]) == own

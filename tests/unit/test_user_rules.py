@@ -410,16 +410,17 @@ def test_few_but_long_waits_for_what_is_known_to_be_a_lock(quiet: Report) -> Non
     assert find_all(replace(quiet, futexes=Futexes((replace(futex, make="", sure="medium"),), ()))) == ()
 
 
-def test_a_wait_that_has_not_ended_counts(quiet: Report) -> None:
-    """A writer that readers starve: its wait outlasts the recording."""
-    total = {"open_waits": 1, "oldest_ns": 900 * MS}
+@pytest.mark.parametrize(("waits", "words"), [(1, "1 wait"), (3, "3 waits")])
+def test_a_wait_that_has_not_ended_counts(quiet: Report, waits: int, words: str) -> None:
+    """A writer that readers starve: its wait outlasts the recording, as those of others may."""
+    total = {"open_waits": waits, "oldest_ns": 900 * MS, "open_ns": waits * 900 * MS}
     futex = of_program(2, LOCK, 4 * MS, total=total, make=RWLOCK)
     report = replace(quiet, futexes=Futexes((futex,), ()))
     (found,) = find_all(report)
-    assert found.impact.wait_ns == 904 * MS
-    assert "1 wait had not ended, the oldest after 900 ms" in told(found).evidence
+    assert found.impact.wait_ns == (4 + waits * 900) * MS
+    assert f"{words} had not ended, the oldest after 900 ms" in told(found).evidence
     answer = make_answer(replace(report, findings=(found,)))
-    assert (answer.kind, round(answer.user_waiting or 0.0, 2)) == ("user space", 0.9)
+    assert (answer.kind, round(answer.user_waiting or 0.0, 2)) == ("user space", round(waits * 0.9, 2))
 
 
 @pytest.mark.parametrize(

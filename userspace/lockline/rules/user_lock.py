@@ -444,7 +444,9 @@ def find(report: Report) -> list[Finding]:
             evidence.insert(0, user_waits(report, figures.waits, figures.wait_ns, p99, futex.who))
         open_ns = futex.waited_ns - futex.figures.wait_ns
         if open_ns >= _WORTH_ADDING * futex.waited_ns:
-            evidence.append(fact("still-waits", waits=Measure(futex.total.open_waits, "waits"), age=ns(open_ns)))
+            evidence.append(
+                fact("still-waits", waits=Measure(futex.total.open_waits, "waits"), age=ns(futex.total.oldest_ns))
+            )
         if futex.behind_readers:
             evidence.append(fact("readers-never-let-go") if _never_woken(futex) else fact("for-readers"))
         owners = _tasks(futex, "owner") if not futex.make else ()

@@ -23,7 +23,7 @@ _NOT_OWN = (
     *("uv_", "v8::", "Builtins_", "node::"),
     # Code that HotSpot makes for itself, as lockline names it, and as its map does.
     *("HotSpot::", "StubRoutines", "Stub Generator", "I2C/C2I"),
-    "__gthread_",
+    *("__gthread_", "__cxa_", "__cxxabiv1::"),
     *("absl::", "Absl", "parking_lot", "lock_api", "crossbeam", "folly::", "tbb::", "boost::"),
     *("QBasicMutex::", "QMutex::", "QRecursiveMutex::", "QReadWriteLock::", "QSemaphore::", "QWaitCondition::"),
     *("g_mutex_", "g_rec_mutex_", "g_rw_lock_", "g_cond_", "g_async_queue_"),
