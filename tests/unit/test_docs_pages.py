@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the documentation points to is there: pages, and headings in them."""
+"""The documentation: what it points to is there, pages and headings in them; and its lines are short."""
 
 import re
 from pathlib import Path
@@ -24,3 +24,11 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert target.exists(), path
         if heading:
             assert heading in headings(target), f"{path}#{heading}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_lines_have_at_most_100_columns(page: Path) -> None:
+    # Tables cannot be wrapped, nor can what a program prints.
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    lines = [line for line in text.splitlines() if not line.startswith(("|", "    "))]
+    assert [line for line in lines if len(line) > 100] == []
