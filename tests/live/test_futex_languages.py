@@ -97,7 +97,7 @@ def test_what_threads_wait_for(live: Path, recording: Path, case: Case) -> None:
     ("case", "make", "nature"),
     [
         (Case("threads.py", "idle", 200), PY_CONDITION, CONDITION),
-        (Case("kinds.py", "semaphore", 2000), PY_SEMAPHORE, LOCK),
+        (Case("kinds.py", "semaphore", 6000), PY_SEMAPHORE, LOCK),
     ],
     ids=["queue", "semaphore"],
 )

@@ -45,10 +45,11 @@ def parked(functions: tuple[str, ...], wakers: tuple[int, ...], wait_ns: int = W
     return [replace(one, total=one.total._replace(waiters=1)) for one in parked_words(functions, wakers, wait_ns)]
 
 
-def test_few_waits_of_which_one_has_names() -> None:
+@pytest.mark.parametrize("functions", [WAITS[:1], WAITS], ids=["no function", "the innermost one"])
+def test_few_waits_of_which_one_has_names(functions: tuple[str, ...]) -> None:
     """It tells of the others in its circle."""
     named, *others = parked(SEMAPHORE, (2, 3, 4))
-    unnamed = [replace(one, waits=tuple(replace(call, functions=WAITS[:1]) for call in one.waits)) for one in others]
+    unnamed = [replace(one, waits=tuple(replace(call, functions=functions) for call in one.waits)) for one in others]
     (found,) = (one for one in recognise([named, *unnamed], (), WINDOW) if one.make == PY_SEMAPHORE)
     assert set(found.words) == {2, 3, 4}
 

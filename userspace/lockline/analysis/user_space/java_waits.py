@@ -6,7 +6,7 @@ Each of them parks at a word of its own (java.util.concurrent.locks.LockSupport)
 
 from collections.abc import Iterable
 
-from lockline.analysis.user_space.own_words import barrier_of, circles_in, notice_of, pool_of, take_turns
+from lockline.analysis.user_space.own_words import barrier_of, circles_in, notice_of, pool_of, take_turns, wait_again
 from lockline.analysis.user_space.user_evidence import JAVA_BARRIER, JAVA_QUEUE, JAVA_WAIT, Processes, Recognised
 
 _BARRIERS = ("java.util.concurrent.CyclicBarrier.", "java.util.concurrent.Phaser.")
@@ -41,5 +41,5 @@ def java_waits(processes: Processes, window_ns: int) -> Iterable[Recognised]:
             if take_turns(circle, window_ns):
                 yield pool_of(circle, JAVA_QUEUE, window_ns)
         for circle in circles_in(words.values(), _NOTICE, _NOTICE_OF_JAVA):
-            if take_turns(circle, window_ns):
+            if wait_again(circle) and take_turns(circle, window_ns):
                 yield notice_of(circle, JAVA_WAIT, window_ns)

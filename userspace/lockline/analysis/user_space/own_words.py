@@ -87,9 +87,13 @@ def barrier_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
 
 def take_turns(circle: Sequence[Seen], window_ns: int) -> bool:
     """Whether several threads wait, and are woken by threads that wait there too, one of which has what they want."""
+    return several_wait(circle, window_ns) and wake_each_other(circle) and not nobody_holds(circle, window_ns)
+
+
+def wait_again(circle: Sequence[Seen]) -> bool:
+    """Whether these threads have waited several times each."""
     tasks = {call.task for entry in circle for call in entry.waits}
-    often = total_of(circle, "slept") >= _WAITS_EACH * len(tasks)
-    return often and several_wait(circle, window_ns) and wake_each_other(circle) and not nobody_holds(circle, window_ns)
+    return total_of(circle, "slept") >= _WAITS_EACH * len(tasks)
 
 
 def pool_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:

@@ -15,12 +15,12 @@ from lockline.analysis.user_space.user_evidence import (
     PY_BARRIER,
     PY_QUEUE,
     PY_SEMAPHORE,
+    Calls,
     Processes,
     Recognised,
     Seen,
     by_waiting,
     circles,
-    has,
     several_wait,
     share_from,
     waiting_still,
@@ -31,11 +31,18 @@ from lockline.analysis.user_space.user_evidence import (
 _BARRIERS = ("py::Barrier._wait:", "py::Barrier.wait:")
 _SEMAPHORES = ("py::Semaphore.acquire:",)
 _TAKES = ("py::Queue.get:",)
+# Where all of these wait.
+_NOTICE = "py::Condition.wait:"
+
+
+def _tells(call: Calls) -> bool:
+    """Whether a wait has a function that says what it is for: of some only the innermost one is known."""
+    code = (function for function in call.functions if function.startswith(PYTHON_CODE))
+    return any(not function.startswith(_NOTICE) for function in code)
 
 
 def _are_in(circle: Sequence[Seen], names: Sequence[str]) -> bool:
-    named = [call for entry in circle for call in entry.waits if has(call.functions, (PYTHON_CODE,))]
-    return share_from(named, names) >= HALF
+    return share_from([call for entry in circle for call in entry.waits if _tells(call)], names) >= HALF
 
 
 def _semaphore(circle: Sequence[Seen], words: Mapping[int, Seen], window_ns: int) -> Iterable[Recognised]:
