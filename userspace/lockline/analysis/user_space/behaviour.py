@@ -39,6 +39,8 @@ _BARRIER_THREADS = 3
 _MOMENT = 0.05
 # What a thread's last wait may have too much, as a recording ends.
 _EDGE_NS = 10_000_000
+# Of each thread: the end of an idle program wakes its threads one after the other.
+WAITS_EACH = 3
 # Of all wakes of a word: a thread that makes fewer does not take the lock.
 _NOW_AND_THEN = 0.05
 
@@ -69,6 +71,12 @@ def wake_each_other(words: Sequence[Seen]) -> bool:
     inside = {call.task for entry in words for call in entry.waits}
     wakes = [(call.task in inside, call.waits) for entry in words for call in entry.wakes]
     return sum(waits for peer, waits in wakes if peer) >= MOST * sum(waits for _, waits in wakes) > 0
+
+
+def wait_again(words: Sequence[Seen]) -> bool:
+    """Whether the threads that wait at these words have waited several times each."""
+    tasks = {call.task for entry in words for call in entry.waits}
+    return total_of(words, "slept") >= WAITS_EACH * len(tasks)
 
 
 def _users(words: Sequence[Seen]) -> int:

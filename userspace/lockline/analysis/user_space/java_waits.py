@@ -6,7 +6,8 @@ Each of them parks at a word of its own (java.util.concurrent.locks.LockSupport)
 
 from collections.abc import Iterable
 
-from lockline.analysis.user_space.own_words import barrier_of, circles_in, notice_of, pool_of, take_turns, wait_again
+from lockline.analysis.user_space.behaviour import wait_again
+from lockline.analysis.user_space.own_words import barrier_of, circles_in, notice_of, pool_of, take_turns
 from lockline.analysis.user_space.user_evidence import JAVA_BARRIER, JAVA_QUEUE, JAVA_WAIT, Processes, Recognised
 
 _BARRIERS = ("java.util.concurrent.CyclicBarrier.", "java.util.concurrent.Phaser.")

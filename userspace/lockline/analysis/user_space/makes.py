@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from lockline.analysis.user_space.behaviour import (
+    WAITS_EACH,
     held_over_wait,
     nobody_holds,
+    wait_again,
     wake_each_other,
 )
 from lockline.analysis.user_space.python_gil import GROUP
@@ -151,8 +153,6 @@ _MAKES = (
 
 # Of threads that have words of their own; fewer do not tell who takes turns with whom.
 _FEW_WAITS = 8
-# Of each of them: the end of an idle program wakes its threads one by one.
-_WAITS_EACH = 3
 # Sampled wakes, and of all of them, by a thread that never waits: as many as this are no chance.
 _JOBS = 3
 _BRINGS_JOBS = 0.05
@@ -177,7 +177,7 @@ def _takes_turns(make: _Make, entry: Seen, wakers: Collection[int]) -> bool:
     """
     named = [call for call in entry.waits if has(call.functions, make.queues)]
     wakes = any(call.task in wakers for call in entry.waits)
-    return bool(named) or wakes or entry.total.slept > _WAITS_EACH
+    return bool(named) or wakes or entry.total.slept > WAITS_EACH
 
 
 def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns: int) -> Iterable[Recognised]:
@@ -191,8 +191,8 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
         several = several_wait(circle, window_ns)
         if make.peers and (not several or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
             continue
-        tasks = {call.task for entry in circle for call in entry.waits}
-        if make.peers and make.words and total_of(circle, "slept") < max(_FEW_WAITS, _WAITS_EACH * len(tasks)):
+        few = total_of(circle, "slept") < _FEW_WAITS or not wait_again(circle)
+        if make.peers and make.words and few:
             continue
         why = f"threads wait in {make.file or f'{make.waits[0]}()'}: {threads:.1f} on average"
         if make.peers:

@@ -20,14 +20,11 @@ from lockline.analysis.user_space.user_evidence import (
     open_ns,
     several_wait,
     share_from,
-    total_of,
     waiting,
 )
 
 # Of threads; two that wait for each other tell little.
 _FEW = 3
-# Of each thread: the end of an idle program wakes its threads one after the other.
-_WAITS_EACH = 3
 
 
 def _waiting_in(words: Iterable[Seen], names: Sequence[str], unless: Sequence[str]) -> list[Seen]:
@@ -88,12 +85,6 @@ def barrier_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
 def take_turns(circle: Sequence[Seen], window_ns: int) -> bool:
     """Whether several threads wait, and are woken by threads that wait there too, one of which has what they want."""
     return several_wait(circle, window_ns) and wake_each_other(circle) and not nobody_holds(circle, window_ns)
-
-
-def wait_again(circle: Sequence[Seen]) -> bool:
-    """Whether these threads have waited several times each."""
-    tasks = {call.task for entry in circle for call in entry.waits}
-    return total_of(circle, "slept") >= _WAITS_EACH * len(tasks)
 
 
 def pool_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
