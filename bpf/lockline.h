@@ -61,15 +61,15 @@ struct wait_row {
 	__u64 max_ns;
 	__u64 pending_ns; /* waits since the last sampled one, outliers left out */
 	__u32 pending_waits;
-	__u32 begins;       /* drives the sampling */
-	__u32 failed;       /* waits that ended without the lock (signal, deadlock) */
-	__u8 owner;         /* enum lock_owner: object of current that holds the lock word */
-	__u8 has_stack;     /* a wait of this row took one */
-	__u8 reach;         /* of the locks whose home this row is, how far away the farthest lives */
-	__u8 crowded;       /* one of them found no place: there is none for others */
-	__u16 owner_offset; /* of the lock word in that object */
-	__u16 fetched;      /* never read: see fetch_early() */
-	__u32 owner_tid;
+	__u32 begins;                       /* drives the sampling */
+	__u32 failed;                       /* waits that ended without the lock (signal, deadlock) */
+	__u8 owner;                         /* enum lock_owner: object of current that holds the lock word */
+	__u8 has_stack;                     /* a wait of this row took one */
+	__u8 reach;                         /* of the locks whose home this row is, how far away the farthest lives */
+	__u8 crowded;                       /* one of them found no place: there is none for others */
+	__u16 owner_offset;                 /* of the lock word in that object */
+	__u16 fetched;                      /* never read: see fetch_early() */
+	__u32 owner_id;                     /* the task's, or its process's: both have it, but for OWNER_TASK */
 	__u32 histogram[HISTOGRAM_BUCKETS]; /* wraps: readers take differences */
 };
 

@@ -49,9 +49,12 @@ static __always_inline int find_owner(struct wait_row *row, __u64 lock, __u64 ta
 {
 	if (!row)
 		return 0;
-	row->owner_tid = TASK_WORD(task, pid);
-	return set_owner(row, lock, OWNER_TASK, task, bpf_core_type_size(struct task_struct)) ||
-	       set_owner(row, lock, OWNER_MM, TASK_WORD(task, mm), bpf_core_type_size(struct mm_struct)) ||
+	row->owner_id = TASK_WORD(task, pid);
+	if (set_owner(row, lock, OWNER_TASK, task, bpf_core_type_size(struct task_struct)))
+		return 1;
+	/* The thread may be gone when its lock gets a name. */
+	row->owner_id = TASK_WORD(task, tgid);
+	return set_owner(row, lock, OWNER_MM, TASK_WORD(task, mm), bpf_core_type_size(struct mm_struct)) ||
 	       set_owner(row, lock, OWNER_SIGNAL, TASK_WORD(task, signal), bpf_core_type_size(struct signal_struct)) ||
 	       set_owner(row, lock, OWNER_SIGHAND, TASK_WORD(task, sighand),
 			 bpf_core_type_size(struct sighand_struct)) ||

@@ -151,7 +151,10 @@ static void show_owned(const struct live *live, const char *what, enum lock_owne
 	__u32 offset = member(live, 0, type, name) + inner;
 
 	show(live, what,
-	     (struct lock_hint){.kind = kind, .owner = owner, .owner_offset = offset, .owner_tid = gettid()});
+	     (struct lock_hint){.kind = kind,
+				.owner = owner,
+				.owner_offset = offset,
+				.owner_id = owner == OWNER_TASK ? gettid() : getpid()});
 }
 
 static void show_task(const struct live *live)

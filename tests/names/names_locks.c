@@ -198,7 +198,7 @@ static void per_cpu_variables(void)
 static void objects_of_the_waiter(void)
 {
 	struct lock_names *names = machine();
-	struct lock_hint hint = {.kind = KIND_MUTEX, .owner = OWNER_MM, .owner_offset = 8, .owner_tid = getpid()};
+	struct lock_hint hint = {.kind = KIND_MUTEX, .owner = OWNER_MM, .owner_offset = 8, .owner_id = getpid()};
 	char pid[32];
 
 	snprintf(pid, sizeof(pid), "pid %d", getpid());
@@ -209,7 +209,7 @@ static void objects_of_the_waiter(void)
 	hint.owner_offset = 17;
 	expect_name(names, hint, "mm_struct+0x11", pid, NAME_OWNER);
 	hint.owner = OWNER_TASK;
-	hint.owner_tid = 812;
+	hint.owner_id = 812;
 	expect_name(names, hint, "task_struct+0x11", "tid 812", NAME_OWNER);
 	close_machine(names);
 }

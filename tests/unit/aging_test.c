@@ -48,6 +48,23 @@ struct wait_row *maps_row(const struct maps *maps, __u32 cpu, __u32 index)
 	return &rows[index];
 }
 
+/* Those of processes that have ended: the numbers below it. */
+static __u32 ended;
+static bool of_processes;
+
+static void instance_of(__u64 address, char *out, size_t size)
+{
+	const __u32 object = objects[(address - REUSED) / 64 % 4];
+
+	/* 0: of a process that ends. */
+	snprintf(out, size, !object && of_processes ? "" : of_processes ? "pid %u" : "object %u", object);
+}
+
+bool __wrap_task_ended(__u32 id)
+{
+	return id < ended;
+}
+
 void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, struct lock_name *name)
 {
 	*name = (struct lock_name){.object = hint->address};
@@ -55,17 +72,20 @@ void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, 
 	if (hint->address < REUSED)
 		return;
 	name->source = NAME_SLAB;
-	snprintf(name->instance, sizeof(name->instance), "object %u", objects[(hint->address - REUSED) / 64 % 4]);
+	instance_of(hint->address, name->instance, sizeof(name->instance));
+	name->orphan = !*name->instance;
 }
 
 bool lock_names_reused(struct lock_names *names, __u64 address, const struct lock_identity *was, const char *type,
-		       __u32 offset)
+		       __u32 offset, bool paused)
 {
 	char is[32];
 
 	if (address < REUSED)
 		return false;
-	snprintf(is, sizeof(is), "object %u", objects[(address - REUSED) / 64 % 4]);
+	instance_of(address, is, sizeof(is));
+	if (!*is)
+		return false;
 	return strcmp(is, was->instance);
 }
 
@@ -310,9 +330,89 @@ static void a_reused_address_is_another_lock(void)
 	}
 }
 
+#define MANY 100
+
+/* A flush in which all are waited for; how many are another lock than in the one before. */
+static int meet_many(struct locks *locks)
+{
+	static struct known_lock *before[MANY];
+	int others = 0;
+
+	for (int i = 0; i < MANY; i++) {
+		const struct lock_hint hint = {.address = REUSED + 64 * i, .kind = KIND};
+		int err;
+		struct known_lock *lock = locks_meet(locks, &hint, &err);
+
+		CHECK(lock && !err, "lock %d: %d", i, err);
+		others += lock != before[i];
+		before[i] = lock;
+	}
+	CHECK(!locks_forget(locks), "forget");
+	return others;
+}
+
+static void meet_many_reused(__u32 first, bool pause)
+{
+	char path[] = "/tmp/aging-XXXXXX", sidecar[sizeof(path) + 8];
+	struct recording *recording = NULL;
+	struct locks *locks = NULL;
+	int fd = mkstemp(path), seen = 0;
+
+	close(fd);
+	unlink(path);
+	CHECK(!recording_create(&recording, path), "no recording");
+	CHECK(!locks_open(&locks, recording, NULL, 4 * MANY), "no locks");
+	for (int i = 0; i < 4; i++)
+		objects[i] = first ? first + i : 0;
+	CHECK(meet_many(locks) == MANY, "they were met before");
+	CHECK(!meet_many(locks), "they are the same");
+	for (int i = 0; pause && i < 3; i++)
+		CHECK(!locks_forget(locks), "forget");
+	for (int i = 0; i < 4; i++)
+		objects[i] = 20 + i;
+	for (int i = 0; i < 6; i++)
+		seen += meet_many(locks);
+	CHECK(seen == MANY, "%d of %d are known to be others", seen, MANY);
+	CHECK(!meet_many(locks), "they are the same again");
+	locks_close(locks);
+	recording_abandon(recording);
+	for (const char *const *tail = (const char *const[]){"", "-wal", "-shm", NULL}; *tail; tail++) {
+		snprintf(sidecar, sizeof(sidecar), "%s%s", path, *tail);
+		unlink(sidecar);
+	}
+}
+
+/* More than are asked about in one flush: the others' turn comes, though they do not pause again. */
+static void many_that_were_reused_at_once(void)
+{
+	of_processes = false;
+	meet_many_reused(10, true);
+}
+
+/* Whoever got the address waits there at once: that the process which the name tells has ended is enough. */
+static void reused_without_a_pause(void)
+{
+	of_processes = true;
+	ended = 20;
+	meet_many_reused(10, false);
+	of_processes = false;
+	ended = 0;
+}
+
+/* Named while its process ended, of which nothing was shown any more: the next one has a name. */
+static void a_lock_that_was_nobodys_is_the_next_ones(void)
+{
+	of_processes = true;
+	meet_many_reused(0, false);
+	of_processes = false;
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
+		TEST(many_that_were_reused_at_once),
+		TEST(reused_without_a_pause),
+		TEST(a_lock_that_was_nobodys_is_the_next_ones),
 		TEST(every_wait_is_counted_once),
 		TEST(a_reused_address_is_another_lock),
 	};

@@ -21,6 +21,7 @@
 #define FUTEXES 20000
 #define LATE    0x7f0000ff0000ull
 #define GONE    77
+#define FLOOD   100000
 #define IDS     (FUTEXES * 4)
 
 static struct futex_row table[CPUS * PER_CPU];
@@ -35,7 +36,13 @@ static int waited_for, retired_writes;
 
 bool __wrap_task_gone(__u32 id)
 {
-	return id == GONE;
+	return id == GONE || id >= FLOOD;
+}
+
+/* Processes of a flood, too. */
+bool __wrap_task_ended(__u32 id)
+{
+	return id == GONE || id >= FLOOD;
 }
 
 /* All of address 0x1000 are one futex of a file. */
@@ -217,11 +224,59 @@ static void as_many_as_half_the_rows_find_one(void)
 	CHECK(!lost, "%d of 2048 found no row among 4095", lost);
 }
 
+/* As futexes_drain() does. */
+static void make_room(void)
+{
+	struct futex *futex, *next;
+
+	known.unnamed = NULL;
+	HASH_ITER (by_key, known.by_key, futex, next)
+		if (futex->stored != futex_retired_calls(futex) && futex_is_left(futex)) {
+			futex->first_row = 0;
+			store(futex);
+		}
+	CHECK(!futexes_make_room(&known, forgotten, NULL), "no room");
+}
+
+/* Processes that live for one call, many times as many between two flushes as there are rows. */
+static void rows_of_a_flood_are_taken_back_at_once(void)
+{
+	__u64 lost, hurried = 0;
+	__u32 tgid = FLOOD;
+
+	memset(table, 0, sizeof(table));
+	memset(file, 0, sizeof(file));
+	calls = to_nameless = 0;
+	found = NULL;
+	futexes_known_open(&known, NAMES);
+	CHECK(!futex_rows_open(&rows, &known, table, CPUS, PER_CPU), "no rows");
+	for (int look = 0; look < 200; look++) {
+		for (int i = 0; i < PER_CPU / 8; i++) {
+			found = find(0, tgid++, 0x1000000, false);
+			write_found();
+		}
+		if (look == 60)
+			lost = to_nameless;
+		/* As the ring is read: a grace period later it has those of one look before. */
+		if (futex_rows_hurry(&rows, to_nameless, 50000000ull * look))
+			make_room();
+	}
+	lost = to_nameless - lost;
+	CHECK(!lost, "%llu of %d calls found no row", lost, 140 * PER_CPU / 8);
+	hurried = flush();
+	CHECK(hurried == calls, "%llu calls, not %llu", hurried, calls);
+	/* Names are fewer than the processes of 16 looks. */
+	CHECK(file[1] <= to_nameless, "%llu calls have no name, and %llu found no row", file[1], to_nameless);
+	futex_rows_close(&rows);
+	futexes_known_close(&known);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		TEST(every_call_is_counted_once),
 		TEST(as_many_as_half_the_rows_find_one),
+		TEST(rows_of_a_flood_are_taken_back_at_once),
 	};
 
 	return RUN_TESTS(tests);

@@ -48,7 +48,7 @@ void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, 
 }
 
 bool lock_names_reused(struct lock_names *names, __u64 address, const struct lock_identity *was, const char *type,
-		       __u32 offset)
+		       __u32 offset, bool paused)
 {
 	return false;
 }

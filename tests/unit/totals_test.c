@@ -42,7 +42,7 @@ struct lock_total *locks_other(struct locks *locks, __u32 kind)
 	return NULL;
 }
 
-bool locks_reused(struct locks *locks, struct known_lock *known, int *err)
+bool locks_reused(struct locks *locks, struct known_lock *known, bool was_idle, int *err)
 {
 	*err = 0;
 	return false;

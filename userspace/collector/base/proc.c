@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,6 +211,11 @@ bool task_gone(__u32 id)
 	char state = task_state(id);
 
 	return !state || state == 'Z' || state == 'X';
+}
+
+bool task_ended(__u32 id)
+{
+	return kill((pid_t)id, 0) && errno == ESRCH;
 }
 
 int task_leader(__u32 id, __u32 *tgid)

@@ -62,6 +62,8 @@ int process_stat_read(__u32 id, struct process_stat *out);
 bool proc_has_kernel_ids(void);
 /* Whether it has ended; a zombie has. */
 bool task_gone(__u32 id);
+/* The same without reading a file: nothing has that id any more, also not a zombie. */
+bool task_ended(__u32 id);
 /* Threads of the machine now; 0 if /proc does not say. */
 __u32 proc_threads(void);
 /* R, S, D, T...; 0: it is gone. */

@@ -78,7 +78,7 @@ static int answer(struct verdicts *verdicts, const struct lock_question *questio
 		.kind = question->kind,
 		.owner = question->row.owner,
 		.owner_offset = question->row.owner_offset,
-		.owner_tid = question->row.owner_tid,
+		.owner_id = question->row.owner_id,
 		.frames = question->kernel,
 		.frame_count = question->kernel_frames,
 	};

@@ -9,12 +9,16 @@
 
 /* Flushes without a call after which a row may be taken back. */
 #define IDLE_FLUSHES 3
+/* After the last call that found no row, and after the last look that freed a part of the rows. */
+#define HURRY_NS   2000000000ull
+#define HURRY_PART 32
 
 int futex_rows_open(struct futex_rows *rows, struct futexes_known *known, struct futex_row *table, __u32 cpus,
 		    __u32 per_cpu)
 {
 	*rows = (struct futex_rows){.known = known, .rows = table, .cpus = cpus, .per_cpu = per_cpu};
 	rows->can_age = programs_can_be_waited_for();
+	rows->can_hurry = proc_has_kernel_ids();
 	rows->seen = calloc((size_t)cpus * per_cpu, sizeof(*rows->seen));
 	return rows->seen ? 0 : -ENOMEM;
 }
@@ -134,6 +138,46 @@ static void free_row(struct futex_rows *rows, __u32 number)
 	rows->marked--;
 	memset(&row->address, 0, sizeof(*row) - offsetof(struct futex_row, address));
 	__atomic_store_n(&row->key, 0, __ATOMIC_RELEASE);
+}
+
+/* A row of a process that has ended: what a program of it still writes is waited for. */
+static bool is_left(const struct futex_rows *rows, __u32 number)
+{
+	const struct futex_row *row = &rows->rows[number];
+
+	return row->calls + row->wakes && row->tgid && task_ended(row->tgid);
+}
+
+bool futex_rows_hurry(struct futex_rows *rows, __u64 lost, __u64 now_ns)
+{
+	const __u32 all = rows->cpus * rows->per_cpu;
+	__u32 freed = 0;
+	bool waited;
+
+	if (lost != rows->lost)
+		rows->hurry_until_ns = now_ns + HURRY_NS;
+	rows->lost = lost;
+	if (!rows->can_age || !rows->can_hurry || now_ns >= rows->hurry_until_ns)
+		return false;
+	waited = rows->marked && programs_wait();
+	for (__u32 i = 0; i < all; i++) {
+		struct futex_row_seen *seen = &rows->seen[i];
+
+		if (!has_name(rows, i) || !rows->rows[i].key)
+			continue;
+		if (seen->marked && waited) {
+			free_row(rows, i);
+			freed++;
+		} else if (!seen->marked && is_left(rows, i)) {
+			if (!seen->futex)
+				seen->futex = futex_of(rows, i);
+			if (seen->futex)
+				mark(rows, i);
+		}
+	}
+	if (freed * HURRY_PART > all)
+		rows->hurry_until_ns = now_ns + HURRY_NS;
+	return true;
 }
 
 void futex_rows_age(struct futex_rows *rows)

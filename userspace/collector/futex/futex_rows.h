@@ -20,9 +20,12 @@ struct futex_rows {
 	struct futex_row_seen *seen;
 	__u32 cpus;
 	__u32 per_cpu;
-	__u32 marked; /* rows, of all CPUs */
-	__u64 calls;  /* of rows that were taken back */
-	bool can_age; /* the kernel can tell when no program holds a row any more */
+	__u32 marked;   /* rows, of all CPUs */
+	__u64 calls;    /* of rows that were taken back */
+	bool can_age;   /* the kernel can tell when no program holds a row any more */
+	__u64 lost;     /* calls that found no row, as far as they were looked at */
+	bool can_hurry; /* whether a process has ended can be told */
+	__u64 hurry_until_ns;
 };
 
 /* -ENOMEM. */
@@ -35,5 +38,10 @@ __u64 futex_rows_read(struct futex_rows *rows);
 void futex_rows_sum(const struct futex_rows *rows, const struct futex *futex, struct futex_row *sum);
 /* After the sums were stored: takes rows back where they are few. */
 void futex_rows_age(struct futex_rows *rows);
+/*
+ * Between flushes, where calls find no row: takes back those of processes that have ended.  lost: calls that found
+ * none, ever.  A flood of processes that live for one call fills the table before the next flush.  Whether it is so.
+ */
+bool futex_rows_hurry(struct futex_rows *rows, __u64 lost, __u64 now_ns);
 
 #endif /* LOCKLINE_FUTEX_ROWS_H */

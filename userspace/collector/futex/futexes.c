@@ -254,15 +254,36 @@ static int store_event(struct futexes *futexes, __u32 cpu, const struct futex_ev
 	return add_owner(futexes, futex, event, owner);
 }
 
-/* At once: the process may soon be gone. */
-static int store_name(struct futexes *futexes, const struct futex *futex)
+static struct naming_wish wish_of(const struct futex *futex)
 {
-	struct naming_wish wish = {NAMED_FUTEX, futex->key.tgid, futex->key.address, futex->id};
+	return (struct naming_wish){NAMED_FUTEX, futex->key.tgid, futex->key.address, futex->id};
+}
+
+/* Of those for which there was no room: a lock that waits no more comes to no other question. */
+static void ask_again(struct futexes *futexes)
+{
+	struct futex *futex, *next;
+
+	HASH_ITER (by_key, futexes->known.by_key, futex, next) {
+		const struct naming_wish wish = wish_of(futex);
+
+		if (!futex->unasked || task_ended(futex->key.tgid))
+			continue;
+		if (!naming_queue_ask_again(futexes->stacks.naming, &wish))
+			return;
+		futex->unasked = false;
+	}
+}
+
+/* At once: the process may soon be gone. */
+static int store_name(struct futexes *futexes, struct futex *futex)
+{
+	const struct naming_wish wish = wish_of(futex);
 	char comm[32] = "";
 
 	/* Its name comes later: see stacks_put_names(). */
 	if (futex->key.tgid) {
-		naming_queue_ask(futexes->stacks.naming, &wish);
+		futex->unasked = !naming_queue_ask(futexes->stacks.naming, &wish);
 		proc_comm(futex->key.tgid, comm, sizeof(comm));
 		if (!*comm)
 			snprintf(comm, sizeof(comm), "%.*s", (int)sizeof(futex->comm), futex->comm);
@@ -305,10 +326,74 @@ void futexes_put_aside(struct futexes *futexes)
 	}
 }
 
+static __s64 bits(const __u64 one[2], const __u64 other[2])
+{
+	return __builtin_popcountll(one[0] & other[0]) + __builtin_popcountll(one[1] & other[1]);
+}
+
+static int store_total(struct futexes *futexes, struct futex *futex)
+{
+	struct histogram_blob waits = {.size = 0}, latencies = {.size = 0};
+	struct futex_row row, *sum = &row;
+
+	futex_rows_sum(&futexes->rows, futex, sum);
+	sum->ops |= futex->open_ops;
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		histogram_put(&waits, i, sum->histogram[i]);
+		histogram_put(&latencies, i, sum->latency_histogram[i]);
+	}
+	futex->stored = sum->calls + sum->wakes;
+	futex->open_stored = futex->open_waits;
+	if (sum->semaphores) {
+		int err = recording_put(futexes->recording, futex_semaphore, .futex = futex->id,
+					.calls = sum->semaphores);
+
+		if (err)
+			return err;
+	}
+	return recording_put(
+		futexes->recording, futex_total, .futex = futex->id, .ops = sum->ops, .calls = sum->calls,
+		.slept = sum->slept, .wait_ns = sum->wait_ns, .max_ns = sum->max_ns, .timed_out = sum->timed_out,
+		.timed_out_ns = sum->timed_out_ns, .again = sum->again, .interrupted = sum->interrupted,
+		.failed = sum->failed, .timed = sum->timed, .value_2 = sum->value_2, .wakes = sum->wakes,
+		.wakes_empty = sum->wakes_empty, .tasks_woken = sum->tasks_woken, .latency_ns = sum->latency_ns,
+		.max_latency_ns = sum->max_latency_ns, .waiters = bits(sum->waiter_set, sum->waiter_set),
+		.wakers = bits(sum->waker_set, sum->waker_set), .both = bits(sum->waiter_set, sum->waker_set),
+		.owner_samples = futex->owner_samples, .owners = futex->owners, .threads = futex->threads,
+		.open_waits = futex->open_waits, .oldest_ns = futex->oldest_ns, .open_ns = futex->open_ns,
+		.histogram = {waits.bytes, waits.size}, .latency_histogram = {latencies.bytes, latencies.size});
+}
+
+static int forgotten(void *data, __s64 id)
+{
+	struct futexes *futexes = data;
+
+	futex_holders_forget(&futexes->holders, id);
+	return recording_forgot_futex(futexes->recording, id);
+}
+
+/* Futexes of processes that ended since the last flush: nothing more will come of them, and others need their places. */
+static int make_room(struct futexes *futexes)
+{
+	struct futexes_known *known = &futexes->known;
+	struct futex *futex, *next;
+	int err = 0;
+
+	if (!futexes_scarce(known))
+		return 0;
+	HASH_ITER (by_key, known->by_key, futex, next) {
+		if (err || futex->same_as || futex->stored == futex_retired_calls(futex) || !futex_is_left(futex))
+			continue;
+		futex->first_row = 0;
+		err = store_total(futexes, futex);
+	}
+	return err ?: futexes_make_room(known, forgotten, futexes);
+}
+
 int futexes_drain(struct futexes *futexes)
 {
 	struct naming_pace pace = {};
-	__u64 taken = 0;
+	__u64 taken = 0, lost = 0;
 	int err = 0;
 
 	for (__u32 cpu = 0; !err && cpu < futexes->cpus; cpu++) {
@@ -329,12 +414,15 @@ int futexes_drain(struct futexes *futexes)
 	for (__u32 cpu = 0; cpu < futexes->cpus; cpu++) {
 		struct futex_state *state = state_of(futexes, cpu);
 
+		lost += __atomic_load_n(&state->counters[FUTEX_COUNT_NO_ROW], __ATOMIC_RELAXED);
 		__atomic_store_n(&state->wait_tokens, futex_sampling_waits(&futexes->sampling, cpu), __ATOMIC_RELAXED);
 		__atomic_store_n(&state->wake_tokens, futex_sampling_wakes(&futexes->sampling, cpu), __ATOMIC_RELAXED);
 		if (futexes->goroutine_slots)
 			__atomic_store_n(&state->go_tokens, FUTEX_GO_TOKENS, __ATOMIC_RELAXED);
 	}
 	err = err ?: store_names(futexes);
+	if (futex_rows_hurry(&futexes->rows, lost, now_ns()))
+		err = err ?: make_room(futexes);
 	return err ?: futex_holders_look(&futexes->holders, futexes->recording, now_ns());
 }
 
@@ -499,44 +587,6 @@ static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 	return err;
 }
 
-static __s64 bits(const __u64 one[2], const __u64 other[2])
-{
-	return __builtin_popcountll(one[0] & other[0]) + __builtin_popcountll(one[1] & other[1]);
-}
-
-static int store_total(struct futexes *futexes, struct futex *futex)
-{
-	struct histogram_blob waits = {.size = 0}, latencies = {.size = 0};
-	struct futex_row row, *sum = &row;
-
-	futex_rows_sum(&futexes->rows, futex, sum);
-	sum->ops |= futex->open_ops;
-	for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
-		histogram_put(&waits, i, sum->histogram[i]);
-		histogram_put(&latencies, i, sum->latency_histogram[i]);
-	}
-	futex->stored = sum->calls + sum->wakes;
-	futex->open_stored = futex->open_waits;
-	if (sum->semaphores) {
-		int err = recording_put(futexes->recording, futex_semaphore, .futex = futex->id,
-					.calls = sum->semaphores);
-
-		if (err)
-			return err;
-	}
-	return recording_put(
-		futexes->recording, futex_total, .futex = futex->id, .ops = sum->ops, .calls = sum->calls,
-		.slept = sum->slept, .wait_ns = sum->wait_ns, .max_ns = sum->max_ns, .timed_out = sum->timed_out,
-		.timed_out_ns = sum->timed_out_ns, .again = sum->again, .interrupted = sum->interrupted,
-		.failed = sum->failed, .timed = sum->timed, .value_2 = sum->value_2, .wakes = sum->wakes,
-		.wakes_empty = sum->wakes_empty, .tasks_woken = sum->tasks_woken, .latency_ns = sum->latency_ns,
-		.max_latency_ns = sum->max_latency_ns, .waiters = bits(sum->waiter_set, sum->waiter_set),
-		.wakers = bits(sum->waker_set, sum->waker_set), .both = bits(sum->waiter_set, sum->waker_set),
-		.owner_samples = futex->owner_samples, .owners = futex->owners, .threads = futex->threads,
-		.open_waits = futex->open_waits, .oldest_ns = futex->oldest_ns, .open_ns = futex->open_ns,
-		.histogram = {waits.bytes, waits.size}, .latency_histogram = {latencies.bytes, latencies.size});
-}
-
 static int store_buckets(struct futexes *futexes)
 {
 	int err = recording_clear(futexes->recording, TABLE_FUTEX_BUCKET);
@@ -620,14 +670,6 @@ static bool changed(const struct futex *futex)
 	return !futex->same_as && (futex->stored != futex->calls || futex->open_waits || futex->open_stored);
 }
 
-static int forgotten(void *data, __s64 id)
-{
-	struct futexes *futexes = data;
-
-	futex_holders_forget(&futexes->holders, id);
-	return recording_forgot_futex(futexes->recording, id);
-}
-
 int futexes_flush(struct futexes *futexes, __u64 now_ns)
 {
 	struct futexes_known *known = &futexes->known;
@@ -638,6 +680,7 @@ int futexes_flush(struct futexes *futexes, __u64 now_ns)
 	struct futex *futex, *next;
 
 	err = err ?: store_buckets(futexes);
+	ask_again(futexes);
 	err = err ?: store_names(futexes);
 	if (!err && changed(&known->nameless))
 		err = store_total(futexes, &known->nameless);

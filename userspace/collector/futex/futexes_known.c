@@ -107,19 +107,34 @@ __u64 futex_retired_calls(const struct futex *futex)
 	return futex->retired ? futex->retired->calls + futex->retired->wakes : 0;
 }
 
+static bool is_in_use(const struct futex *futex)
+{
+	return futex->uses || futex->open_waits || futex->open_stored;
+}
+
+bool futex_is_left(const struct futex *futex)
+{
+	return !is_in_use(futex) && task_ended(futex->key.tgid);
+}
+
 static bool is_forgotten(const struct futexes_known *known, const struct futex *futex)
 {
-	if (futex->uses || futex->open_waits || futex->open_stored || futex->stored != futex_retired_calls(futex))
+	if (is_in_use(futex) || futex->stored != futex_retired_calls(futex))
 		return false;
 	return known->flushes - futex->used > FORGET_FLUSHES || task_gone(futex->key.tgid);
 }
 
 int futexes_forget(struct futexes_known *known, int (*forgotten)(void *data, __s64 id), void *data)
 {
+	known->flushes++;
+	return futexes_make_room(known, forgotten, data);
+}
+
+int futexes_make_room(struct futexes_known *known, int (*forgotten)(void *data, __s64 id), void *data)
+{
 	struct futex *futex, *next;
 	int err = 0;
 
-	known->flushes++;
 	if (!futexes_scarce(known))
 		return 0;
 	HASH_ITER (by_key, known->by_key, futex, next) {

@@ -25,6 +25,7 @@ struct futex {
 	struct futex_key key;
 	bool shared;
 	bool named;    /* in the recording */
+	bool unasked;  /* the queue had no room for the question after its name */
 	bool placed;   /* in the table of places */
 	char comm[16]; /* of its process, as the programs saw it; not ended by a 0 if it is full; "" if they did not */
 	struct futex *same_as; /* the one that it is by another address */
@@ -63,8 +64,12 @@ void futexes_known_close(struct futexes_known *known);
 struct futex *futexes_meet(struct futexes_known *known, __u32 tgid, __u64 address, bool shared);
 /* Whether places are getting few. */
 bool futexes_scarce(const struct futexes_known *known);
+/* Whether nothing refers to it any more, and its figures are final: once they are stored it may be forgotten. */
+bool futex_is_left(const struct futex *futex);
 /* After a flush: those that nothing refers to and that were not met for a while make room, if it is needed. */
 int futexes_forget(struct futexes_known *known, int (*forgotten)(void *data, __s64 id), void *data);
+/* The same between flushes. */
+int futexes_make_room(struct futexes_known *known, int (*forgotten)(void *data, __s64 id), void *data);
 /* Calls of rows that were taken back. */
 __u64 futex_retired_calls(const struct futex *futex);
 /* Adds the figures of a row. */

@@ -19,12 +19,14 @@ struct lock_name {
 	__u64 cache;   /* its slab cache; 0: not known */
 	bool unsure;   /* another stack may tell more */
 	bool called;   /* it ends with the function that waited */
+	bool orphan;   /* its object is nobody's now: of a process that ends, or is not made yet */
 };
 
 /* Whose object a lock lies in, as far as the kernel shows it. */
 struct lock_identity {
 	__u64 cache;       /* 0: not known */
 	char instance[32]; /* as of lock_name; "": not known */
+	bool orphan;
 };
 
 /* What the programs and the sampled stack know of a lock when it is first seen. */
@@ -33,7 +35,7 @@ struct lock_hint {
 	__u32 kind;  /* enum lock_kind */
 	__u32 owner; /* enum lock_owner */
 	__u32 owner_offset;
-	__u32 owner_tid;
+	__u32 owner_id;      /* the waiter's thread for OWNER_TASK, else its process */
 	const __u64 *frames; /* kernel stack of a waiter, leaf first; may be NULL */
 	int frame_count;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The best name for a lock: the candidates in order of what they are worth. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +84,6 @@ static int owner_name(struct lock_names *names, const struct lock_hint *hint, st
 {
 	const char *name = hint->owner < OWNER_COUNT ? owner_types[hint->owner] : NULL;
 	struct kernel_type type;
-	__u32 tgid;
 
 	if (!name)
 		return -ENOENT;
@@ -94,10 +92,8 @@ static int owner_name(struct lock_names *names, const struct lock_hint *hint, st
 		names_object(&type, hint->address - hint->owner_offset, out);
 	if (!type.id || names_member(&type, name, hint->owner_offset, hint->kind, out))
 		snprintf(out->name, sizeof(out->name), "%s+0x%x", name, hint->owner_offset);
-	if (hint->owner != OWNER_TASK && !task_leader(hint->owner_tid, &tgid))
-		snprintf(out->instance, sizeof(out->instance), "pid %u", tgid);
-	else
-		snprintf(out->instance, sizeof(out->instance), "tid %u", hint->owner_tid);
+	snprintf(out->instance, sizeof(out->instance), "%s %u", hint->owner == OWNER_TASK ? "tid" : "pid",
+		 hint->owner_id);
 	out->source = NAME_OWNER;
 	return 0;
 }
@@ -283,11 +279,11 @@ static bool is_of_a_dead_process(const char *instance)
 {
 	unsigned int pid;
 
-	return sscanf(instance, "pid %u", &pid) == 1 && kill(pid, 0) && errno == ESRCH;
+	return sscanf(instance, "pid %u", &pid) == 1 && task_ended(pid);
 }
 
 bool lock_names_reused(struct lock_names *names, __u64 address, const struct lock_identity *was, const char *type_name,
-		       __u32 offset)
+		       __u32 offset, bool paused)
 {
 	struct lock_name is = {};
 	struct slab_cache cache;
@@ -299,12 +295,15 @@ bool lock_names_reused(struct lock_names *names, __u64 address, const struct loc
 		return false;
 	if (was->cache && cache.cache && cache.cache != was->cache)
 		return true;
-	if (!*was->instance || !*type_name)
+	if (!(*was->instance || was->orphan) || !*type_name)
 		return false;
 	type = names_struct(names, type_name, "");
 	if (type.id)
 		slab_instance(names, &type, address - offset, &is);
-	return *is.instance ? strcmp(is.instance, was->instance) : is_of_a_dead_process(was->instance);
+	if (*is.instance)
+		return strcmp(is.instance, was->instance);
+	/* While a process ends its threads still wait for what is nobody's any more. */
+	return paused && is_of_a_dead_process(was->instance);
 }
 
 size_t lock_names_bytes(const struct lock_names *names)

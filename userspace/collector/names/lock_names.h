@@ -29,10 +29,10 @@ void lock_names_resolve(struct lock_names *names, const struct lock_hint *hint, 
 /*
  * Whether the object that a lock was in is another one by now: its address was
  * used again.  type, and the lock's offset in it: of the name that the lock got.
- * False where the kernel does not show it.
+ * paused: nobody has waited for it for a while.  False where the kernel does not show it.
  */
 bool lock_names_reused(struct lock_names *names, __u64 address, const struct lock_identity *was, const char *type,
-		       __u32 offset);
+		       __u32 offset, bool paused);
 /* Where the kernel keeps the address of a CPU's current task (x86); 0: not known. */
 __u64 lock_names_current_task(const struct lock_names *names, unsigned int cpu);
 size_t lock_names_bytes(const struct lock_names *names);

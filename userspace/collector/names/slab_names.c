@@ -197,6 +197,7 @@ void slab_instance(struct lock_names *names, const struct kernel_type *type, __u
 		if (read_member(names, type, object, "owner", &owner, sizeof(owner)) && owner &&
 		    read_member(names, &task, owner, "tgid", &id, sizeof(id)))
 			snprintf(out->instance, sizeof(out->instance), "pid %u", id);
+		out->orphan = !*out->instance;
 	} else if (!strcmp(name, "super_block")) {
 		if (read_member(names, type, object, "s_id", device, sizeof(device) - 1))
 			snprintf(out->instance, sizeof(out->instance), "%.31s", device);

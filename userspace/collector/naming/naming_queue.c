@@ -11,10 +11,18 @@
 #include "naming/naming_queue.h"
 #include "naming/user_symbols.h"
 
-#define MOST_WISHES 8192u
+/* 3 MiB, as far as they are used: while the helper reads one large file, all others wait. */
+#define MOST_WISHES 65536u
 #define MOST_FOUND  512u
-/* Frames without a name of code without a file, which its process may write when it ends, or of a file that was slow. */
+/*
+ * What has no name now and may have one later: frames of code without a file, whose map its process may write when it
+ * ends, are asked again at the end.  What was in the way of the others passes: they are asked again after so long, and
+ * each time after twice as long.
+ */
 #define MOST_UNNAMED 4096u
+#define MOST_AT_END  3072u
+#define AGAIN_NS     1000000000ull
+#define MOST_TRIES   6
 /* 9 MiB, as far as they are used. */
 #define MOST_SAMPLES 1024u
 /* At monitors; those that find no room are left out. */
@@ -27,7 +35,8 @@
 
 struct waiting {
 	struct naming_wish wish;
-	__u64 asked_ns;
+	__u32 tries;
+	__u64 asked_ns; /* of those without a name: when they are asked again; 0: at the end */
 };
 
 struct naming_queue {
@@ -40,8 +49,9 @@ struct naming_queue {
 	pthread_cond_t changed;
 	struct waiting wishes[MOST_WISHES];
 	__u32 first_wish, wish_count;
-	struct naming_wish unnamed[MOST_UNNAMED];
+	struct waiting unnamed[MOST_UNNAMED];
 	__u32 unnamed_count;
+	__u64 again_ns; /* when the next one of them is asked again; 0: none is */
 	struct named found[MOST_FOUND];
 	__u32 first_found, found_count;
 	struct naming_sample
@@ -98,6 +108,59 @@ static bool look_up(struct naming_queue *queue, const struct naming_wish *wish, 
 	return err == -EAGAIN || is_unnamed(out);
 }
 
+/* Of two moments, of which 0 is none. */
+static __u64 earlier(__u64 one, __u64 other)
+{
+	return !one || (other && other < one) ? other : one;
+}
+
+/* at_end: it may have a name then, and hardly before. */
+static void keep_unnamed(struct naming_queue *queue, const struct waiting *asked, bool at_end)
+{
+	struct waiting *kept = &queue->unnamed[queue->unnamed_count];
+
+	if (queue->unnamed_count >= (at_end ? MOST_AT_END : MOST_UNNAMED))
+		return;
+	queue->unnamed_count++;
+	*kept = *asked;
+	kept->asked_ns = 0;
+	if (at_end || asked->tries == MOST_TRIES)
+		return;
+	kept->asked_ns = now_ns() + (AGAIN_NS << kept->tries++);
+	queue->again_ns = earlier(queue->again_ns, kept->asked_ns);
+}
+
+static bool put_wish(struct naming_queue *queue, const struct naming_wish *wish, __u32 tries)
+{
+	if (queue->settled || queue->wish_count == MOST_WISHES)
+		return false;
+	queue->wishes[(queue->first_wish + queue->wish_count++) % MOST_WISHES] =
+		(struct waiting){.wish = *wish, .tries = tries, .asked_ns = now_ns()};
+	return true;
+}
+
+/* Those whose time has come are wishes once more. */
+static void ask_due(struct naming_queue *queue, __u64 now)
+{
+	__u32 kept = 0;
+
+	if (!queue->again_ns || now < queue->again_ns)
+		return;
+	queue->again_ns = 0;
+	for (__u32 i = 0; i < queue->unnamed_count; i++) {
+		struct waiting unnamed = queue->unnamed[i];
+
+		if (unnamed.asked_ns && unnamed.asked_ns <= now) {
+			if (put_wish(queue, &unnamed.wish, unnamed.tries))
+				continue;
+			unnamed.asked_ns = now + AGAIN_NS;
+		}
+		queue->again_ns = earlier(queue->again_ns, unnamed.asked_ns);
+		queue->unnamed[kept++] = unnamed;
+	}
+	queue->unnamed_count = kept;
+}
+
 static void find_name(struct naming_queue *queue)
 {
 	struct waiting next = queue->wishes[queue->first_wish];
@@ -117,10 +180,11 @@ static void find_name(struct naming_queue *queue)
 	took = now_ns() - next.asked_ns;
 
 	pthread_mutex_lock(&queue->lock);
-	if (*named.name || !queue->again)
+	/* The recording has nothing of it yet: that nothing is known is nothing new. */
+	if (*named.name || (*named.module && !queue->again))
 		queue->found[(queue->first_found + queue->found_count++) % MOST_FOUND] = named;
-	if (!queue->again && later && queue->unnamed_count < MOST_UNNAMED)
-		queue->unnamed[queue->unnamed_count++] = named.wish;
+	if (!queue->again && later)
+		keep_unnamed(queue, &next, is_unnamed(&named));
 	if (took > queue->counts.longest_ns)
 		queue->counts.longest_ns = took;
 }
@@ -189,14 +253,18 @@ static void *work(void *context)
 
 	pthread_mutex_lock(&queue->lock);
 	while (!queue->end) {
-		const bool names = queue->wish_count && queue->found_count < MOST_FOUND;
+		const __u64 now = now_ns();
 		const __u64 look = queue->unwind && !queue->settled ? user_unwind_look_due(queue->unwind) : 0;
-		const bool looks = look && look <= now_ns();
+		const bool looks = look && look <= now;
+		bool names;
+
+		ask_due(queue, now);
+		names = queue->wish_count && queue->found_count < MOST_FOUND;
 
 		if (queue->since && (queue->since >= MOST_SINCE || !queue->samples_waiting))
 			count_cpu(queue);
 		if (queue->settled || (!names && !queue->samples_waiting && !looks)) {
-			wait_until(queue, look);
+			wait_until(queue, earlier(look, queue->again_ns));
 			continue;
 		}
 		queue->busy = true;
@@ -230,19 +298,29 @@ static bool run(struct naming_queue *queue)
 	return queue->running;
 }
 
-void naming_queue_ask(struct naming_queue *queue, const struct naming_wish *wish)
+static bool ask(struct naming_queue *queue, const struct naming_wish *wish, bool again)
 {
 	bool taken = run(queue);
 
 	pthread_mutex_lock(&queue->lock);
-	taken = taken && !queue->settled && queue->wish_count < MOST_WISHES;
-	if (taken)
-		queue->wishes[(queue->first_wish + queue->wish_count++) % MOST_WISHES] =
-			(struct waiting){*wish, now_ns()};
+	taken = taken && put_wish(queue, wish, 0);
+	if (!again)
+		queue->counts.dropped += !taken;
 	else
-		queue->counts.dropped++;
+		queue->counts.dropped -= taken;
 	queue->asked |= taken;
 	pthread_mutex_unlock(&queue->lock);
+	return taken;
+}
+
+bool naming_queue_ask(struct naming_queue *queue, const struct naming_wish *wish)
+{
+	return ask(queue, wish, false);
+}
+
+bool naming_queue_ask_again(struct naming_queue *queue, const struct naming_wish *wish)
+{
+	return ask(queue, wish, true);
 }
 
 struct naming_sample *naming_queue_place(struct naming_queue *queue)
@@ -402,9 +480,11 @@ static void ask_again(struct naming_queue *queue)
 {
 	pthread_mutex_lock(&queue->lock);
 	queue->again = true;
-	pthread_mutex_unlock(&queue->lock);
+	queue->again_ns = 0;
 	for (__u32 i = 0; i < queue->unnamed_count; i++)
-		naming_queue_ask(queue, &queue->unnamed[i]);
+		queue->counts.dropped += !put_wish(queue, &queue->unnamed[i].wish, MOST_TRIES);
+	queue->asked = true;
+	pthread_mutex_unlock(&queue->lock);
 }
 
 int naming_queue_settle(struct naming_queue *queue, __u64 most_ns, const struct naming_taker *taker)

@@ -69,8 +69,10 @@ struct naming_pace {
 int naming_queue_open(struct naming_queue **out, unsigned int max_processes);
 void naming_queue_close(struct naming_queue *queue);
 
-/* What the queue cannot take is counted, and keeps its address. */
-void naming_queue_ask(struct naming_queue *queue, const struct naming_wish *wish);
+/* False: the queue cannot take it, which is counted.  What has no name now and may have one is asked again by itself. */
+bool naming_queue_ask(struct naming_queue *queue, const struct naming_wish *wish);
+/* The same of one that the queue could not take: it is counted no longer, if it can now. */
+bool naming_queue_ask_again(struct naming_queue *queue, const struct naming_wish *wish);
 /* Where the next sample is to be written; NULL: the queue cannot take it, which is counted. */
 struct naming_sample *naming_queue_place(struct naming_queue *queue);
 /* It is written there. */

@@ -57,20 +57,28 @@ struct user_symbols {
 	struct user_symbol_cache *cache;
 };
 
-static struct identity identify(__u32 tgid)
+/* A reader got no CPU in time, or there is no place for another one now: that passes. */
+static bool passes(int err)
 {
-	struct identity identity = {};
+	return err == -EAGAIN || err == -EBUSY || err == -ETIMEDOUT;
+}
+
+static int identify(__u32 tgid, struct identity *identity)
+{
 	struct process_stat process;
 	struct stat status;
+	int err;
 
+	*identity = (struct identity){};
 	if (process_stat_read(tgid, &process))
-		return identity;
-	if (patience_program(tgid, &status))
-		return identity;
-	identity.start_time = process.start_time;
-	identity.device = status.st_dev;
-	identity.inode = status.st_ino;
-	return identity;
+		return -ESRCH;
+	err = patience_program(tgid, &status);
+	if (err)
+		return err;
+	identity->start_time = process.start_time;
+	identity->device = status.st_dev;
+	identity->inode = status.st_ino;
+	return 0;
 }
 
 static int refresh(struct process *process)
@@ -85,12 +93,13 @@ static void forget(struct process *process)
 	*process = (struct process){};
 }
 
-/* NULL if the process is gone and was not met before. */
-static struct process *find_process(struct user_symbols *users, __u32 tgid)
+/* NULL if the process is gone and was not met before; *err: -EAGAIN if that is not sure. */
+static struct process *find_process(struct user_symbols *users, __u32 tgid, int *err)
 {
 	struct process *process = NULL, *oldest = users->processes;
 	struct identity identity;
 
+	*err = 0;
 	for (unsigned int i = 0; i < users->count; i++) {
 		if (users->processes[i].tgid == tgid)
 			process = &users->processes[i];
@@ -102,7 +111,7 @@ static struct process *find_process(struct user_symbols *users, __u32 tgid)
 		process->used = ++users->uses;
 		return process;
 	}
-	identity = identify(tgid);
+	*err = passes(identify(tgid, &identity)) ? -EAGAIN : 0;
 	if (process && identity.start_time &&
 	    (process->identity.start_time != identity.start_time || process->identity.device != identity.device ||
 	     process->identity.inode != identity.inode)) {
@@ -118,7 +127,9 @@ static struct process *find_process(struct user_symbols *users, __u32 tgid)
 		process->tgid = tgid;
 		process->identity = identity;
 		perf_map_find(&process->map, tgid, identity.start_time);
-		if (refresh(process)) {
+		*err = refresh(process);
+		if (*err) {
+			*err = passes(*err) ? -EAGAIN : 0;
 			forget(process);
 			return NULL;
 		}
@@ -139,12 +150,13 @@ static struct user_module *find_module(struct process *process, __u64 address)
 	return module;
 }
 
-/* 0: it has no names. */
-static __u64 object_of(struct user_symbols *users, const struct process *process, struct user_module *module)
+/* 0: it has no names; *err: -EAGAIN if it may have some later. */
+static __u64 object_of(struct user_symbols *users, const struct process *process, struct user_module *module, int *err)
 {
 	struct stat status;
 	int fd;
 
+	*err = 0;
 	if (module->object && naming_client_has(users->client, module->object))
 		return module->object;
 	if (module->refused)
@@ -155,7 +167,8 @@ static __u64 object_of(struct user_symbols *users, const struct process *process
 		return module->object;
 	}
 	fd = user_module_open(module, process->tgid, &status);
-	module->refused = fd < 0;
+	*err = passes(fd) ? -EAGAIN : 0;
+	module->refused = fd < 0 && !*err;
 	module->object = fd < 0 ? 0 : naming_client_object(users->client, fd, &status);
 	return module->object;
 }
@@ -165,11 +178,11 @@ static int name_in_module(struct user_symbols *users, const struct process *proc
 			  __u64 address, char *name, size_t size, __u64 *offset)
 {
 	const struct naming_place place = {module->file_offset, address - module->start};
-	__u64 object = object_of(users, process, module);
 	int err;
+	__u64 object = object_of(users, process, module, &err);
 
 	if (!object)
-		return address < module->end ? 0 : -ERANGE;
+		return address < module->end ? err : -ERANGE;
 	if (user_symbol_cache_find(users->cache, object, &place, name, size, offset))
 		return 0;
 	err = naming_client_symbol(users->client, object, &place, name, size, offset);
@@ -232,9 +245,10 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 	*name = *module = 0;
 	*offset = 0;
 	/* 0 marks a free place in the cache; no process has it. */
-	process = tgid ? find_process(users, tgid) : NULL;
+	process = tgid ? find_process(users, tgid, &err) : NULL;
 	if (!process)
-		return 0;
+		return tgid ? err : 0;
+	err = -ERANGE;
 	found = find_module(process, address);
 	if (found)
 		err = name_in_module(users, process, found, address, name, name_size, offset);
@@ -243,6 +257,9 @@ int user_symbols_lookup(struct user_symbols *users, __u32 tgid, __u64 address, c
 	} else if (!proc_mapping_at(tgid, address, &mapping)) {
 		/* Code that was made at run time, a stack, a heap. */
 		user_module_path(module, module_size, *mapping.path ? mapping.path : "[anon]");
+		/* A file that it has mapped since its mappings were read. */
+		if (!found && mapping.inode && now_ns() - process->refreshed_ns < REFRESH_NS)
+			err = -EAGAIN;
 	}
 	if (!*name && name_in_map(users, process, address, name, name_size, offset))
 		snprintf(module, module_size, "%s", process->map.path);
@@ -287,16 +304,19 @@ struct naming_client *user_symbols_client(struct user_symbols *users)
 
 int user_symbols_address(struct user_symbols *users, __u32 tgid, const char *name, __u64 *address)
 {
-	struct process *process = tgid ? find_process(users, tgid) : NULL;
-	int err = -ENOENT;
+	int err, opened;
+	struct process *process = tgid ? find_process(users, tgid, &err) : NULL;
+
+	err = -ENOENT;
 
 	if (!process)
 		return -ESRCH;
 	for (unsigned int i = 0; i < process->modules.count; i++) {
 		struct user_module *module = &process->modules.list[i];
-		__u64 object = object_of(users, process, module), distance;
-		int found = object ? naming_client_find(users->client, object, module->file_offset, name, &distance)
-				   : -ENOENT;
+		__u64 object = object_of(users, process, module, &opened), distance;
+		int found = object   ? naming_client_find(users->client, object, module->file_offset, name, &distance)
+			    : opened ? -EIO
+				     : -ENOENT;
 
 		if (!found) {
 			*address = module->start + distance;

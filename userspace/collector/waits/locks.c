@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/proc.h"
 #include "waits/locks.h"
 #include "recording/recording_fold.h"
 #include "recording/recording_rows.h"
@@ -15,8 +16,11 @@
 /* Flushes after which a lock without rows may be forgotten. */
 #define FORGET_FLUSHES 4
 
-/* Locks that waited again after a pause, looked at in one flush: up to five questions to the kernel each. */
+/* Locks that waited again after a pause, looked at in one flush: up to five questions to the kernel each; others have
+ * their turn in the next flushes in which they are waited for. */
 #define LOOKED_AT_MOST 64
+/* And those whose task has ended: what they wait for may be what it left. */
+#define ENDED_MOST (LOOKED_AT_MOST / 2)
 /* A pause: flushes without a wait. */
 #define PAUSE_FLUSHES 2
 
@@ -115,6 +119,13 @@ static const char *keep_type(struct locks *locks, const char *type)
 	return locks->types[locks->type_count++];
 }
 
+static __u32 task_of(const char *instance)
+{
+	unsigned int id;
+
+	return sscanf(instance, "pid %u", &id) == 1 || sscanf(instance, "tid %u", &id) == 1 ? id : 0;
+}
+
 static int name_lock(struct locks *locks, struct known_lock *lock, const struct lock_hint *hint)
 {
 	struct lock_name name;
@@ -129,24 +140,42 @@ static int name_lock(struct locks *locks, struct known_lock *lock, const struct 
 	lock->type = keep_type(locks, name.type);
 	lock->type_offset = lock->address - name.object;
 	lock->identity.cache = name.cache;
+	lock->identity.orphan = name.orphan;
 	snprintf(lock->identity.instance, sizeof(lock->identity.instance), "%s", name.instance);
+	lock->task = task_of(name.instance);
 	return recording_put(locks->recording, lock, .id = lock->id, .address = lock->address, .name = name.name,
 			     .instance = name.instance, .source = name_source_names[name.source]);
 }
 
-bool locks_reused(struct locks *locks, struct known_lock *lock, int *err)
+static bool has_lost_its_task(const struct locks *locks, const struct known_lock *lock)
 {
+	if (locks->looked_at >= ENDED_MOST)
+		return false;
+	return lock->identity.orphan || (lock->task && task_ended(lock->task));
+}
+
+bool locks_reused(struct locks *locks, struct known_lock *lock, bool was_idle, int *err)
+{
+	bool paused;
+
 	*err = 0;
 	if (lock->gone)
 		return true;
 	if (lock->source != NAME_OWNER && lock->source != NAME_SLAB)
 		return false;
+	/* One lock has several rows. */
+	if (lock->asked == locks->flushes + 1 || !(was_idle || lock->doubted || has_lost_its_task(locks, lock)))
+		return false;
 	if (locks->looked_at == LOOKED_AT_MOST) {
-		locks->reused.not_looked_at++;
+		locks->reused.not_looked_at += !lock->doubted;
+		lock->doubted = true;
 		return false;
 	}
+	paused = was_idle || lock->doubted;
+	lock->doubted = false;
+	lock->asked = locks->flushes + 1;
 	locks->looked_at++;
-	if (!lock_names_reused(locks->names, lock->address, &lock->identity, lock->type, lock->type_offset))
+	if (!lock_names_reused(locks->names, lock->address, &lock->identity, lock->type, lock->type_offset, paused))
 		return false;
 	locks->reused.found++;
 	lock->gone = true;
@@ -171,7 +200,7 @@ struct known_lock *locks_meet(struct locks *locks, const struct lock_hint *hint,
 	struct known_lock *lock = locks_find(locks, hint->address);
 
 	*err = 0;
-	if (lock && locks->flushes - lock->used >= PAUSE_FLUSHES && locks_reused(locks, lock, err))
+	if (lock && locks_reused(locks, lock, locks->flushes - lock->used >= PAUSE_FLUSHES, err))
 		lock = NULL;
 	if (*err)
 		return NULL;

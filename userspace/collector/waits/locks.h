@@ -24,6 +24,9 @@ struct known_lock {
 	__u32 rows;          /* of the tables that are bound to it */
 	__u64 used;          /* the flush in which it was met, or waited for, last */
 	bool gone;           /* its address is another lock's by now */
+	bool doubted;        /* there was no turn to ask whether it is: see locks_reused() */
+	__u64 asked;         /* the flush in which that was asked last */
+	__u32 task;          /* the thread or process that its name tells; 0: none */
 	struct lock_identity identity;
 	struct lock_total *totals;
 };
@@ -43,10 +46,12 @@ struct lock_total *locks_total(struct locks *locks, struct known_lock *lock, __u
 /* Totals of the waits without a lock of their own. */
 struct lock_total *locks_other(struct locks *locks, __u32 kind);
 /*
- * Whether the lock of a row that was idle is another one by now, as its address
- * was used again: then it is gone, and locks_meet() makes a new one.
+ * Whether the lock of a row is another one by now, as its address was used
+ * again: then it is gone, and locks_meet() makes a new one.  The kernel is asked
+ * only if the row was idle, or if the task that the lock's name tells has ended,
+ * or if there was no turn to ask before.
  */
-bool locks_reused(struct locks *locks, struct known_lock *lock, int *err);
+bool locks_reused(struct locks *locks, struct known_lock *lock, bool was_idle, int *err);
 /* There were waits for it in this flush. */
 void locks_used(struct locks *locks, struct lock_total *total);
 struct reused_counts {

@@ -95,7 +95,7 @@ static int meet_row(struct totals *totals, __u32 cpu, const struct wait_row *row
 		.kind = row_kind(key),
 		.owner = last_read->reused ? OWNER_UNKNOWN : row->owner,
 		.owner_offset = row->owner_offset,
-		.owner_tid = row->owner_tid,
+		.owner_id = row->owner_id,
 	};
 	struct known_lock *lock;
 	int err;
@@ -381,7 +381,7 @@ static void empty_row(struct wait_row *row)
 	row->waits = row->wait_ns = row->max_ns = row->pending_ns = 0;
 	row->pending_waits = row->begins = row->failed = 0;
 	row->owner = row->has_stack = 0;
-	row->owner_offset = row->owner_tid = 0;
+	row->owner_offset = row->owner_id = 0;
 	memset(row->histogram, 0, sizeof(row->histogram));
 	__atomic_store_n(&row->key, 0, __ATOMIC_RELEASE);
 }
@@ -481,7 +481,7 @@ static int leave_reused(struct totals *totals, struct row_last_read *last_read)
 	struct known_lock *lock = last_read->total ? last_read->total->of : NULL;
 	int err = 0;
 
-	if (!lock || !(lock->gone || (last_read->idle && locks_reused(totals->locks, lock, &err))))
+	if (!lock || !locks_reused(totals->locks, lock, last_read->idle, &err))
 		return err;
 	locks_release(last_read->total);
 	last_read->total = NULL;
