@@ -301,7 +301,8 @@ def test_goroutines_that_nobody_follows_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "machine"), [("virtual threads", True), ("python condition", False), ("Erlang processes", False)]
+    ("kind", "machine"),
+    [("virtual threads", True), ("python condition", False), ("pypy condition", False), ("Erlang processes", False)],
 )
 def test_waits_that_only_the_run_time_explains(kind: Any, machine: bool) -> None:
     """Nothing was seen of them, so no verdict says that nothing waits; idle threads of Python are everywhere."""

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from lockline.analysis.findings import Finding, Lock
 from lockline.analysis.model import Figures, LockWaits, OutlierWait, Report
 from lockline.analysis.user_space.futex_waits import LOCK, PARKED, UNCLEAR
-from lockline.analysis.user_space.user_evidence import GIL, RUBY_GVL
+from lockline.analysis.user_space.user_evidence import INTERPRETERS
 from lockline.base.values import dataclass
 
 # Kinds whose waiter burns its CPU; those of all others sleep.
@@ -140,7 +140,7 @@ def _user_matters(report: Report, waiting: float) -> bool:
     A single wait may be for a CPU: of who was woken, and of whoever has an interpreter's lock while it computes.
     """
     futexes = report.futexes.futexes if report.futexes is not None else ()
-    locks = [one for one in futexes if one.nature == LOCK and one.make not in (GIL, RUBY_GVL)]
+    locks = [one for one in futexes if one.nature == LOCK and one.make not in INTERPRETERS]
     longest = max((one.longest_ns - one.total.max_latency_ns for one in locks), default=0)
     return waiting >= NEGLIGIBLE_USER_SHARE or (waiting >= NEGLIGIBLE_SHARE and longest >= NEGLIGIBLE_WAIT_NS)
 

@@ -20,7 +20,7 @@ from lockline.analysis.findings import Lock, Subject
 from lockline.analysis.model import LockWaits, Report
 from lockline.analysis.user_space.futex_waits import LOCK
 from lockline.analysis.user_space.java_locks import object_class
-from lockline.analysis.user_space.user_evidence import GIL, RUBY_GVL, lock_called
+from lockline.analysis.user_space.user_evidence import INTERPRETERS, lock_called
 
 # Fewer waits say little of an average.
 ENOUGH_WAITS = 100
@@ -152,7 +152,7 @@ def _of_programs(report: Report) -> list[Bound]:
         ) + sum(task.wait_ns for task in report.tasks if task.tgid == tgid)
         bound = _bound(subject, threads, waiters, report.window.share(other_ns) or 0.0, [], waits)
         bound = replace(bound, who=futex.who)
-        found.append(replace(bound, computes=tgid) if futex.make in (GIL, RUBY_GVL) else bound)
+        found.append(replace(bound, computes=tgid) if futex.make in INTERPRETERS else bound)
     return found
 
 

@@ -337,6 +337,7 @@ def _hidden(number: int, program: HiddenWaits, user: float) -> Hypothesis:
             "virtual threads": fact("why-virtual-threads"),
             "virtual monitors": fact("why-virtual-monitors"),
             "python condition": fact("why-python-condition", threads=Measure(program.threads, "threads")),
+            "pypy condition": fact("why-pypy-condition", threads=Measure(program.threads, "threads")),
         }[program.kind]
     )
     command = Text(program.command)

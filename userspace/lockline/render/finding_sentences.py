@@ -398,6 +398,10 @@ REMEDIES: Mapping[str, str] = {
     "python-which-lock": (
         "`py-spy dump --pid {process:id}`, a few times: the lines that wait show which lock it is; do less with it held"
     ),
+    "pypy-which": (
+        "have the program call faulthandler.register(signal.SIGUSR1) when it starts: then `kill -USR1 {process:id}`"
+        " prints what each thread is in"
+    ),
     "python-who-has-gil": "`py-spy top --gil --pid {process:id}` shows the functions that have it",
     "raise-cpu-limit": (
         "raise the CPU limit of its control group (cpu.max; cpu.stat there counts throttled_usec), or, of a real-time"

@@ -54,6 +54,10 @@ _HIDDEN = {
         "{threads} of {program} wait for others in threading{place}: for a Semaphore or a full Queue, or for work."
         " `{command}` shows it."
     ),
+    "pypy condition": (
+        "{threads} of {program} wait for others in threading: for a Semaphore or a full Queue, or for work. A program"
+        " that calls `{command}` prints it at that signal."
+    ),
     "spin": (
         "{threads} of {program} spin on average{place}: they give their CPU away (sched_yield) and look again."
         " `{command}` samples what for."

@@ -125,6 +125,9 @@ SENTENCES: Mapping[str, str] = {
     "why-python-condition": (
         "{threads:.1f} threads wait for others in threading: for a Semaphore or a full Queue, or for work"
     ),
+    "why-pypy-condition": (
+        "{threads:.1f} threads wait for others in threading: for a Semaphore or a full Queue, or for work"
+    ),
     "why-go-program": "it is a busy program in Go, whose goroutines wait without the kernel",
     "why-go-wakes": "{wakes} of the wakes that were sampled come from unlocking a mutex that goroutines wait for",
     "why-blocked": "at {looks} looks {threads:.2f} threads slept in {function} on average, most of them {process}",

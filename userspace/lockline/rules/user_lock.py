@@ -60,6 +60,8 @@ from lockline.analysis.user_space.user_evidence import (
     PY_PROCESS_LOCK,
     PY_QUEUE,
     PY_SEMAPHORE,
+    PYPY_GIL,
+    PYPY_LOCK,
     ROW_LOCK,
     RUBY_GVL,
     RUBY_MUTEX,
@@ -97,14 +99,22 @@ _AS_LONG = 3
 # System calls in which a holder waits for another lock of its program.
 _FUTEX_CALLS = ("futex", "futex_wait", "futex_waitv")
 # Findings of their own, and what they say, by the kind of lock.
-_RULES = {GIL: "gil-bound", RUBY_GVL: "gvl-bound", MONITOR: "hot-monitor", NET_MONITOR: "hot-monitor"}
+_RULES = {
+    GIL: "gil-bound",
+    PYPY_GIL: "gil-bound",
+    RUBY_GVL: "gvl-bound",
+    MONITOR: "hot-monitor",
+    NET_MONITOR: "hot-monitor",
+}
 # What they say of a program that is not bound by it.
-_SELDOM = {GIL: "gil-at-times", RUBY_GVL: "gvl-at-times"}
+_SELDOM = {GIL: "gil-at-times", PYPY_GIL: "gil-at-times", RUBY_GVL: "gvl-at-times"}
 _CLAIMS = {
     "": "user-lock",
     BEHAVIOUR: "lock-by-behaviour",
     GIL: "gil-bound",
+    PYPY_GIL: "gil-bound",
     PY_LOCK: "hot-py-lock",
+    PYPY_LOCK: "hot-py-lock",
     PY_MUTEX: "hot-py-mutex",
     PY_PROCESS_LOCK: "hot-py-process-lock",
     PY_SEMAPHORE: "hot-py-semaphore",
@@ -255,6 +265,8 @@ def _remedies(
     """What to do, in the language's terms.  class_name: of a Java object that is locked, if it is known."""
     if make == GIL:
         return remedy("python-processes"), remedy("python-release-gil"), remedy("python-who-has-gil", process=process)
+    if make == PYPY_GIL:
+        return remedy("python-processes"), remedy("pypy-which", process=process)
     if make == RUBY_GVL:
         return remedy("ruby-processes"), remedy("ruby-release-gvl"), remedy("ruby-fewer-threads")
     if make == PY_SEMAPHORE:
@@ -263,6 +275,8 @@ def _remedies(
         return remedy("shorten-function", function=Function(waited)), remedy("do-less-with-it-held")
     if make in (PY_LOCK, PY_MUTEX):
         return remedy("python-which-lock", process=process), remedy("do-less-with-it-held")
+    if make == PYPY_LOCK:
+        return remedy("pypy-which", process=process), remedy("do-less-with-it-held")
     if make == RUBY_MUTEX:
         return remedy("ruby-which-lock", process=process), remedy("do-less-with-it-held")
     if make in (PY_PROCESS_LOCK, ATOMICS):

@@ -14,6 +14,7 @@ from lockline.analysis.user_space.user_evidence import (
     SEVERAL,
     Calls,
     Seen,
+    at_pypy_lock,
     burns_cpus,
     by_process,
     is_yields,
@@ -28,6 +29,7 @@ Kind: TypeAlias = Literal[
     "virtual threads",
     "virtual monitors",
     "python condition",
+    "pypy condition",
     "spin",
     "Haskell threads",
     "Erlang processes",
@@ -52,6 +54,7 @@ _COMMANDS: Mapping[Kind, str] = {
     "virtual threads": "jcmd {} Thread.dump_to_file FILE",
     "virtual monitors": "jcmd {} JFR.start",
     "python condition": "py-spy dump --pid {}",
+    "pypy condition": "faulthandler.register(signal.SIGUSR1)",
     "spin": "lockline why -p {}",
     "Haskell threads": "+RTS -l",
     "Erlang processes": "etop -sort msg_q",
@@ -108,8 +111,8 @@ def _scheduled(words: Iterable[Seen], window_ns: int) -> Kind | None:
     return None
 
 
-def _python_condition(words: Iterable[Seen], window_ns: int) -> tuple[float, str] | None:
-    """Threads that wait for conditions on average, and where; None: none, or nobody wakes them."""
+def _python_condition(words: Iterable[Seen], window_ns: int) -> tuple[Kind, float, str] | None:
+    """Of which Python, threads that wait for conditions on average, and where; None: none, or nobody wakes them."""
     found = [one for one in words if waits_for_notice(one)]
     threads = waiting(found, window_ns)
     if threads < SEVERAL or _slept(found) * 1e9 < _BUSY * window_ns:
@@ -118,7 +121,8 @@ def _python_condition(words: Iterable[Seen], window_ns: int) -> tuple[float, str
     for call in (call for one in found for call in one.waits):
         places[innermost_own(call.frames)] += call.wait_ns
     del places[""]
-    return threads, heaviest_name(places)
+    kind: Kind = "pypy condition" if at_pypy_lock(found) else "python condition"
+    return kind, threads, heaviest_name(places)
 
 
 def _program_at(call: Calls) -> str:
@@ -159,5 +163,5 @@ def hidden_waits(
             found.append(HiddenWaits("spin", comm, tgid, *spins))
         condition = _python_condition((one for one in words.values() if one.futex.id not in known), window_ns)
         if condition is not None:
-            found.append(HiddenWaits("python condition", comm, tgid, *condition))
+            found.append(HiddenWaits(condition[0], comm, tgid, *condition[1:]))
     return tuple(sorted(found, key=lambda one: (-one.threads, one.tgid, one.kind)))

@@ -28,7 +28,7 @@ _LOCKS = re.compile(
 )
 # Libraries that run the program's own code, or make its locks: user_locks.py knows those by their makes.
 _RUN_TIMES = re.compile(
-    r"lib(jvm|coreclr|clrjit|python[\d.]*|ruby[\w.-]*|node|v8|mono[\w.-]*|stdc\+\+|c\+\+|c\+\+abi|gcc_s|gomp|omp|iomp5"
+    r"lib(jvm|coreclr|clrjit|python[\d.]*|pypy[\d.]*-c|ruby[\w.-]*|node|v8|mono[\w.-]*|stdc\+\+|c\+\+|c\+\+abi|gcc_s|gomp|omp|iomp5"
     r"|tbb[\w.]*|folly[\w.-]*|absl\w*|boost_thread|boost_fiber|QtCore|Qt\dCore|glib-[\d.]+|gthread-[\d.]+|uv|apr-\d|nspr4"
     r"|erts\w*|lua[\d.-]*|perl)"
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CPython's global interpreter lock, by its name, by take_gil(), or by how its words lie."""
+"""Python's global interpreter lock: CPython's by its name, take_gil(), or how its words lie; PyPy's by its file."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,10 +7,14 @@ from lockline.analysis.user_space.user_evidence import (
     GIL,
     HALF,
     MOST,
+    PYPY_GIL,
     Processes,
     Recognised,
     Seen,
+    by_waiting,
     expects_2,
+    is_pypy,
+    seems_mutex,
     share_from,
     waiting,
 )
@@ -20,6 +24,8 @@ GROUP = 4
 _BEHIND_GROUPS = 8
 # The GIL's second condition variable, for who let it go and waits until another thread has it: 88 bytes on.
 _SECOND_CONDITION = 88
+# The two mutexes and the condition variable of PyPy's GIL: 136 bytes.
+_BESIDE = 136
 
 
 _TAKES_GIL = ("take_gil",)
@@ -58,8 +64,37 @@ def _gil_at(words: Mapping[int, Seen], low: int) -> tuple[list[Seen], str]:
     return [*sorted(pair, key=lambda entry: -entry.total.wait_ns), *(words[at] for at in further if at in words)], known
 
 
+def _pypy_gil(words: Mapping[int, Seen]) -> list[Seen]:
+    """The words of PyPy's GIL, in its own data, where it has no other condition with a limit in time.
+
+    One thread looks there each 0.1 ms whether it can have the GIL; all others queue for that thread's mutex.
+    """
+    own = {at: entry for at, entry in words.items() if is_pypy(entry.futex.object)}
+    looks = [at for at, entry in own.items() if entry.total.timed >= MOST * entry.total.calls > 0]
+    queue = [
+        at
+        for at, entry in own.items()
+        if seems_mutex(entry.total) and any(abs(at - other) <= _BESIDE for other in looks)
+    ]
+    return by_waiting(own[at] for at in (*looks, *queue))
+
+
+def _pypy_gils(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    for words in processes.values():
+        if found := _pypy_gil(words):
+            yield Recognised(
+                tuple(entry.futex.id for entry in found),
+                PYPY_GIL,
+                lock=True,
+                sure="high",
+                why="PyPy's GIL (a condition in PyPy's own data that one thread looks at again and again, and the mutex"
+                f" that the others queue for): {waiting(found, window_ns):.1f} threads wait for it on average",
+            )
+
+
 def gils(processes: Processes, window_ns: int) -> Iterable[Recognised]:
     """Each interpreter lock, with all of its words."""
+    yield from _pypy_gils(processes, window_ns)
     for words in processes.values():
         for low in sorted({address & ~7 for address in words}):
             found, known = _gil_at(words, low)

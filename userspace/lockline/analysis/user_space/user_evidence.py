@@ -2,6 +2,7 @@
 """What a recording has of a program's futexes: who waits, who wakes, from which stacks, and for how long."""
 
 import functools
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -11,6 +12,7 @@ from lockline.base.values import dataclass
 from lockline.recording import rows, user_rows
 
 GIL = "CPython GIL"
+PYPY_GIL = "PyPy GIL"
 PY_MUTEX = "CPython PyMutex"
 MONITOR = "Java monitor"
 JAVA_LOCK = "java.util.concurrent lock"
@@ -37,6 +39,7 @@ NET_MONITOR = ".NET monitor"
 NET_LOCK = ".NET lock"
 ATOMICS = "JavaScript Atomics lock"
 PY_LOCK = "Python threading.Lock"
+PYPY_LOCK = "PyPy threading.Lock"
 PY_QUEUE = "Python queue"
 PY_CONDITION = "Python condition"
 PY_BARRIER = "Python threading.Barrier"
@@ -54,6 +57,9 @@ CONDITION_VARIABLE = "condition variable"
 ONCE = "one-time initialization"
 BEHAVIOUR = "unknown make"
 
+# Locks of an interpreter: whoever has it computes.
+INTERPRETERS = (GIL, PYPY_GIL, RUBY_GVL)
+
 MOST = 0.8
 HALF = 0.5
 # Threads that wait on average: more than one nearly all the time.  Two that take turns have 1.0.
@@ -68,6 +74,9 @@ PY_PARKED = "_PySemaphore_Wait"
 # Where threading.Lock sleeps.  A thread that waits for a Condition, Semaphore, Event or Queue does so at a lock that it
 # made for this wait, and has; whoever notifies it releases that lock, once.
 _PYTHON_LOCKS = ("PyThread_acquire_lock", "PyMutex_LockTimed", PY_PARKED)
+# PyPy's file, of which packages strip the names.  It makes each lock of a sem_t.
+_PYPY = re.compile(r"(?:lib)?pypy[\d.]*(?:-c\.so)?")
+_SEMAPHORES = ("sem_wait", "__new_sem_wait", "__GI___new_sem_wait", "sem_timedwait", "sem_clockwait")
 # Of a pool's threads, which wait for work alone.
 _PYTHON_IDLE = ("SimpleQueue",)
 
@@ -198,6 +207,7 @@ _CALLED_ON_HEAP = {
     OPENMP_LOCK: "an OpenMP lock",
     RWLOCK: "a pthread rwlock",
     PY_LOCK: "a Lock of Python's threading",
+    PYPY_LOCK: "a Lock of Python's threading",
     PY_PROCESS_LOCK: "a Lock of Python's multiprocessing",
 }
 
@@ -320,12 +330,27 @@ def share_from(calls: Sequence[Calls], names: Collection[str], unless: Collectio
     return share_of(calls, lambda call: has(call.functions, names) and not has(call.functions, unless))
 
 
+def is_pypy(path: str) -> bool:
+    """Whether a file is PyPy, or the library that it is: pypy3.9, libpypy3.9-c.so."""
+    return _PYPY.fullmatch(path.rpartition("/")[2].removesuffix(" (deleted)")) is not None
+
+
+def _at_pypy_lock(call: Calls) -> bool:
+    caller = next(iter(below_c_library(call.frames)), None)
+    return caller is not None and is_pypy(caller.module) and has(call.functions, _SEMAPHORES)
+
+
+def at_pypy_lock(words: Iterable[Seen]) -> bool:
+    """Whether threads wait at these words for a lock of PyPy's, whoever made it."""
+    return share_of([call for entry in words for call in entry.waits], _at_pypy_lock) >= HALF
+
+
 def waits_for_notice(entry: Seen) -> bool:
     """Whether one thread of Python waits here as for a Condition: at a lock of its own, not for a while only."""
     return (
         entry.total.waiters == 1
         and entry.total.timed_out < HALF * entry.total.slept
-        and share_from(entry.waits, _PYTHON_LOCKS, unless=_PYTHON_IDLE) >= HALF
+        and (share_from(entry.waits, _PYTHON_LOCKS, unless=_PYTHON_IDLE) >= HALF or at_pypy_lock((entry,)))
         and not any(has(call.functions, _PYTHON_IDLE) for call in entry.waits)
     )
 

@@ -36,11 +36,13 @@ from lockline.analysis.user_space.user_evidence import (
     PY_LOCK,
     PY_PROCESS_LOCK,
     PY_QUEUE,
+    PYPY_LOCK,
     RUST_CHANNEL,
     TBB_QUEUE,
     Processes,
     Recognised,
     Seen,
+    at_pypy_lock,
     burns_cpus,
     by_process,
     by_waiting,
@@ -237,6 +239,8 @@ _PYTHON_WAITS = (
 def _make_by_behaviour(words: Sequence[Seen]) -> str:
     """The make of what behaves like a lock, by the functions that wait there."""
     calls = [call for entry in words for call in entry.waits]
+    if at_pypy_lock(words) and not any(entry.futex.shared for entry in words):
+        return PYPY_LOCK
     return next((make for make, names in _PYTHON_WAITS if share_from(calls, names) >= HALF), BEHAVIOUR)
 
 
