@@ -26,6 +26,7 @@ EVALUATES = "_PyEval_EvalFrameDefault"
         ((frame("uv_run", "/usr/bin/node"), frame()), "Node"),
         ((frame("Builtins_InterpreterEntryTrampoline", "/usr/bin/node"),), "Node"),
         ((frame("", "/usr/share/dotnet/libcoreclr.so"), frame("", "/memfd:doublemapper")), ".NET"),
+        ((frame("", "/usr/bin/mono-sgen"), frame()), "Mono"),
         ((frame("work", "/usr/bin/server"), frame()), ""),
         ((frame(EVALUATES, "/usr/bin/python3.12"),), "Python"),
         ((frame(EVALUATES, "/usr/bin/python3.12"), frame("py::work:/srv/app.py", "/tmp/perf-7.map")), ""),

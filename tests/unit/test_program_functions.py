@@ -37,6 +37,11 @@ def test_a_program_has_functions_named_as_those_of_interpreters_are(symbol: str)
         ("Py_RunMain", SERVER),
         ("method_vectorcall_VARARGS", SERVER),
         ("start_thread", "/lib/libc.so.6"),
+        # .NET's library: compiled ahead of time by Mono, and as maps name it.
+        ("System_Threading_ThreadHelper_ThreadStart_Context_object", "/usr/lib/mono/aot-cache/mscorlib.dll.so"),
+        ("System.Threading.Thread:SleepInternal (int)", "/tmp/perf-7.map"),
+        ("(wrapper managed-to-native) System.Threading.Monitor:Exit (object)", "/tmp/perf-7.map"),
+        ("void [System.Private.CoreLib] System.Threading.Thread::StartCallback()", "/tmp/perf-7.map"),
         ("", SERVER),
     ],
 )
@@ -53,6 +58,11 @@ def test_what_is_of_an_interpreter_is_not_the_programs(symbol: str, module: str)
         # What println!() calls; the same trait of a type of the program's.
         (("syscall", "<&std::io::stdio::Stdout as std::io::Write>::write_fmt", "shop::sell"), "shop::sell"),
         (("syscall", "<&shop::Till as std::io::Write>::write_all"), "<&shop::Till as std::io::Write>::write_all"),
+        # As Mono's map has it.
+        (
+            ("pthread_cond_wait", "", "(wrapper managed-to-native) object:__icall (object)", "Shop:Book (object)"),
+            "Shop:Book",
+        ),
         # Where a variable that is static in a function is made.
         (("syscall", "__cxa_guard_acquire", "settings"), "settings"),
     ],

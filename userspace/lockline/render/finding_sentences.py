@@ -359,6 +359,7 @@ REMEDIES: Mapping[str, str] = {
     "net-contention-events": (
         "`dotnet-trace collect -p PID --clrevents contention` records each wait for a lock, with its stack"
     ),
+    "mono-map": "`MONO_DEBUG=disable_omit_fp mono --jitmap PROGRAM` names the program's functions, which tell",
     "net-narrow-monitor": (
         "make the part inside `lock` shorter, and split it: an object to lock for each part of the data, or a"
         " ConcurrentDictionary or Interlocked"

@@ -11,6 +11,8 @@ from lockline.analysis.user_space.user_evidence import CONDITION_VARIABLE, HALF,
 from lockline.rules.common import ENOUGH_WAITS, USER_WORTH_TELLING, share, user_waits
 
 # Of glibc and musl, and of Rust, where threads wait for a condition.
+# GLib's, which are no condition variables of the C library.
+_GLIB = ("g_cond_wait", "g_async_queue_pop")
 _CONDITIONS = (*OUT_OF_CONDITION, "ondvar::")
 # Threads that one call wakes: a queue of jobs wakes one.
 HERD = 4
@@ -38,7 +40,7 @@ def out_of_condition(futex: FutexWaits) -> float:
 
 def at_condition(futex: FutexWaits) -> float:
     """The part of the sampled waits at a condition variable of threads that wait for the condition, 0 to 1."""
-    return _below_condition(futex, _CONDITIONS) if is_condition(futex.total) else 0.0
+    return _below_condition(futex, _CONDITIONS if is_condition(futex.total) else _GLIB)
 
 
 def condition_of(report: Report, mutex: FutexWaits) -> FutexWaits | None:

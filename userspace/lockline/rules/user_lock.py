@@ -52,6 +52,8 @@ from lockline.analysis.user_space.user_evidence import (
     JAVA_LOCK,
     JAVA_QUEUE,
     MONITOR,
+    MONO_LOCK,
+    MONO_MONITOR,
     NET_LOCK,
     NET_MONITOR,
     ONCE,
@@ -62,6 +64,8 @@ from lockline.analysis.user_space.user_evidence import (
     PY_SEMAPHORE,
     PYPY_GIL,
     PYPY_LOCK,
+    QT_RWLOCK,
+    QT_SEMAPHORE,
     ROW_LOCK,
     RUBY_GVL,
     RUBY_MUTEX,
@@ -105,6 +109,7 @@ _RULES = {
     RUBY_GVL: "gvl-bound",
     MONITOR: "hot-monitor",
     NET_MONITOR: "hot-monitor",
+    MONO_MONITOR: "hot-monitor",
 }
 # What they say of a program that is not bound by it.
 _SELDOM = {GIL: "gil-at-times", PYPY_GIL: "gil-at-times", RUBY_GVL: "gvl-at-times"}
@@ -134,6 +139,9 @@ _CLAIMS = {
     ATOMICS: "hot-atomics",
     NET_MONITOR: "hot-net-monitor",
     NET_LOCK: "hot-net-lock",
+    MONO_MONITOR: "hot-net-monitor",
+    MONO_LOCK: "hot-net-lock",
+    QT_RWLOCK: "hot-rwlock",
     ERLANG_LOCK: "hot-erlang-lock",
     ROW_LOCK: "hot-row-lock",
 }
@@ -269,7 +277,7 @@ def _remedies(
         return remedy("python-processes"), remedy("pypy-which", process=process)
     if make == RUBY_GVL:
         return remedy("ruby-processes"), remedy("ruby-release-gvl"), remedy("ruby-fewer-threads")
-    if make == PY_SEMAPHORE:
+    if make in (PY_SEMAPHORE, QT_SEMAPHORE):
         return (remedy("more-permits"),)
     if make in (PY_LOCK, PY_MUTEX, PY_PROCESS_LOCK) and waited:
         return remedy("shorten-function", function=Function(waited)), remedy("do-less-with-it-held")
@@ -287,6 +295,10 @@ def _remedies(
         return remedy("net-narrow-monitor"), remedy("net-contention-events")
     if make == NET_LOCK:
         return remedy("do-less-with-it-held"), remedy("net-contention-events")
+    if make == MONO_MONITOR:
+        return (remedy("net-narrow-monitor"),)
+    if make == MONO_LOCK and not waited:
+        return remedy("mono-map"), remedy("do-less-with-it-held")
     if make == JAVA_LOCK:
         return _of_java_lock(class_name)
     if make == GO_MUTEX:
@@ -303,6 +315,8 @@ def _remedies(
         return remedy("erlang-table"), remedy("erlang-lock-counter")
     if make == GO_CHANNEL:
         return remedy("go-more-receivers"), remedy("go-block-profile")
+    if make == QT_RWLOCK:
+        return (remedy("shorten-rwlock"),)
     if make in (RWLOCK, RUST_RWLOCK):
         return remedy("shorten-rwlock"), remedy("rwlock-writers-first")
     if released:

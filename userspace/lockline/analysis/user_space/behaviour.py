@@ -41,7 +41,7 @@ _MOMENT = 0.05
 _EDGE_NS = 10_000_000
 # Of each thread: the end of an idle program wakes its threads one after the other.
 WAITS_EACH = 3
-# Of all wakes of a word: a thread that makes fewer does not take the lock.
+# Of all wakes of a word: a thread that makes fewer does not take the lock.  Of a thread's own wakes: waits.
 _NOW_AND_THEN = 0.05
 
 
@@ -62,6 +62,17 @@ def crowd_wakes_itself(words: Sequence[Seen]) -> bool | None:
     """Whether the threads of a crowd that wake are those that wait; None: the samples do not tell."""
     waits = samples_by_task(call for entry in words for call in entry.waits)
     return same_threads(waits, samples_by_task(call for entry in words for call in entry.wakes))
+
+
+def bring_work(words: Sequence[Seen]) -> set[int]:
+    """Tasks that wake others here, and wait for none, or once, as whoever starts a thread does until it runs."""
+    waits: Counter[int] = Counter()
+    wakes: Counter[int] = Counter()
+    for entry in words:
+        for calls, sums in ((entry.waits, waits), (entry.wakes, wakes)):
+            for call in calls:
+                sums[call.task] += call.waits
+    return {task for task, count in wakes.items() if waits[task] <= _NOW_AND_THEN * count}
 
 
 def wake_each_other(words: Sequence[Seen]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from lockline.analysis.user_space.behaviour import (
     WAITS_EACH,
+    bring_work,
     held_over_wait,
     nobody_holds,
     wait_again,
@@ -16,17 +17,23 @@ from lockline.analysis.user_space.python_gil import GROUP
 from lockline.analysis.user_space.user_evidence import (
     ABSL_MUTEX,
     ATOMICS,
+    CONDITION_VARIABLE,
     ERLANG_LOCK,
     FOLLY_MUTEX,
     HALF,
     JAVA_LOCK,
     MONITOR,
+    MONO_LOCK,
+    MONO_MONITOR,
     MOST,
     NET_LOCK,
     NET_MONITOR,
     PARKING_LOT,
     PY_MUTEX,
     PY_PARKED,
+    QT_MUTEX,
+    QT_RWLOCK,
+    QT_SEMAPHORE,
     RUST_MUTEX,
     RUST_RWLOCK,
     TBB_MUTEX,
@@ -39,6 +46,7 @@ from lockline.analysis.user_space.user_evidence import (
     by_waiting,
     circles,
     has,
+    is_condition,
     is_yields,
     seems_mutex,
     several_wait,
@@ -56,9 +64,11 @@ class _Make:
     """A make of lock: functions of those who wait for it, and of waits there that are none (unless).
 
     peers: only if threads that wait also wake each other and somebody can have it, as idle workers come from the same
-    functions.  words: each of its threads waits at a word of its own.  pair: it has two words.  queues: idle workers
-    wait there too, which only functions with one of these in their names tell from those who wait for a lock.  file:
-    also who waits in this file, whatever the function; stripped files have no names.
+    functions.  words: each of its threads waits at a word of its own.  pair: it has two words.  conditions: each lock
+    has a condition variable, and most have a mutex, where its threads wait for that.  queues: idle workers
+    wait there too, which only functions with one of these in their names tell from those who wait for a lock.  files:
+    also who waits in a file called so, whatever the function, as stripped ones have no names; what lies in its own data
+    is no program's.
     """
 
     name: str
@@ -67,13 +77,14 @@ class _Make:
     peers: bool = False
     words: bool = False
     pair: bool = False
+    conditions: bool = False
     queues: tuple[str, ...] = ()
-    file: str = ""
+    files: tuple[str, ...] = ()
 
 
 # A thread of CoreCLR has a condition variable of its own, and waits there whatever for.  A monitor's owner wakes one of
 # those that wait in AwareLock::Enter(): EnterEpilogHelper() is the part that sleeps.
-_CORECLR = "libcoreclr.so"
+_CORECLR = ("libcoreclr.so",)
 _NET_MONITOR = ("AwareLock::Enter", "AwareLock::TryEnter")
 # Its own threads, and those that wait for the garbage collector, for work of the pool, or for a thread to end.
 _NET_OWN = (
@@ -81,6 +92,16 @@ _NET_OWN = (
     *("gc_heap::", "GCHeap::", "ThreadSuspend::", "RareDisablePreemptiveGC", "CorUnix::InternalCreateThread"),
     *("System.Threading.LowLevelLifoSemaphore", "System.Threading.PortableThreadPool"),
 )
+
+# Mono's monitor has a condition variable and a mutex; so has each handle (Mutex, Semaphore, EventWaitHandle), one that
+# a thread makes for each Monitor.Wait() among them.  Debian's file has no names; Mono writes a map of its code.
+_MONO = ("mono-sgen", "mono-boehm", "mono", "libmonosgen-2.0.so", "libmonoboehm-2.0.so")
+_MONO_MONITOR = ("mono_monitor_enter", "Monitor_try_enter", "Monitor:Enter", "Monitor:TryEnter")
+# Those that wait for a thread to end, or to begin; for work of the pool; for the garbage collector.
+_MONO_OWN = ("Thread:JoinInternal", "Thread:Thread_internal", "mono_threadpool", "worker_park", "mono_gc_")
+
+# Of Qt 6 and Qt 5.
+_QT_LOCKS = ("tryLockForWrite", "tryLockForRead", "lockForWrite", "lockForRead")
 
 _MAKES = (
     _Make(
@@ -146,7 +167,12 @@ _MAKES = (
     ),
     _Make(NET_MONITOR, _NET_MONITOR, words=True),
     # SemaphoreSlim, a wait handle, a lock of the program's own making; of a stripped run time a monitor too.
-    _Make(NET_LOCK, (), (*_NET_MONITOR, *_NET_OWN), peers=True, words=True, file=_CORECLR),
+    _Make(NET_LOCK, (), (*_NET_MONITOR, *_NET_OWN), peers=True, words=True, files=_CORECLR),
+    _Make(MONO_MONITOR, _MONO_MONITOR, conditions=True),
+    _Make(MONO_LOCK, (), (*_MONO_MONITOR, *_MONO_OWN), peers=True, conditions=True, files=_MONO),
+    _Make(QT_MUTEX, ("QBasicMutex::lockInternal",), ("QWaitCondition::",), peers=True),
+    _Make(QT_RWLOCK, tuple(f"QReadWriteLock::{method}" for method in _QT_LOCKS), peers=True, conditions=True),
+    _Make(QT_SEMAPHORE, ("QSemaphore::acquire", "QSemaphore::tryAcquire"), peers=True),
     _Make(FOLLY_MUTEX, ("folly::SharedMutex", "folly::DistributedMutex", "folly::MicroLock"), peers=True),
 )
 
@@ -170,6 +196,39 @@ def _pairs_of(found: Sequence[Seen]) -> list[list[Seen]]:
     return pairs
 
 
+def _tasks(entry: Seen) -> set[int]:
+    return {call.task for call in entry.waits}
+
+
+# Bytes from the words of one condition variable of glibc to those of the next one, side by side.
+_NEXT_CONDITION = 48
+
+
+def _conditions(found: Sequence[Seen], window_ns: int) -> list[list[Seen]]:
+    """Words of locks that each have a condition variable, or two side by side, and perhaps a mutex.
+
+    Where no more than one thread waits at a time, each may make one for its wait: these are parted by who wakes whom.
+    A mutex is of the lock whose threads are the same; of several such locks, of the one that is waited for most.
+    """
+    variables = sorted((one for one in found if is_condition(one.total)), key=lambda one: one.futex.address)
+    groups: list[list[Seen]] = []
+    for entry in variables:
+        if groups and entry.futex.address - groups[-1][-1].futex.address <= _NEXT_CONDITION:
+            groups[-1].append(entry)
+        else:
+            groups.append([entry])
+    shared = [group for group in groups if several_wait(group, window_ns)]
+    shared.sort(key=lambda group: -total_of(group, "wait_ns"))
+    shared += circles([entry for group in groups if group not in shared for entry in group])
+    for mutex in (one for one in found if not is_condition(one.total)):
+        tasks = _tasks(mutex)
+        users = [(len(tasks & {task for entry in group for task in _tasks(entry)}), group) for group in shared]
+        most, group = max(users, key=lambda user: user[0], default=(0, []))
+        if 2 * most >= len(tasks) > 0:
+            group.append(mutex)
+    return shared
+
+
 def _takes_turns(make: _Make, entry: Seen, wakers: Collection[int]) -> bool:
     """Whether a thread queues with the others, as its names say, or as it waits and wakes as they do.
 
@@ -182,7 +241,15 @@ def _takes_turns(make: _Make, entry: Seen, wakers: Collection[int]) -> bool:
 
 def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns: int) -> Iterable[Recognised]:
     part = circles if make.peers else apart
-    for circle in part(found) if make.words else _pairs_of(found) if make.pair else [[one] for one in found]:
+    for circle in (
+        part(found)
+        if make.words
+        else _conditions(found, window_ns)
+        if make.conditions
+        else _pairs_of(found)
+        if make.pair
+        else [[one] for one in found]
+    ):
         if make.queues:
             wakers = {call.task for entry in circle for call in entry.wakes}
             circle = [entry for entry in circle if _takes_turns(make, entry, wakers)]
@@ -191,10 +258,13 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
         several = several_wait(circle, window_ns)
         if make.peers and (not several or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
             continue
+        # Without names, idle workers look alike.
+        if make.peers and make.conditions and make.files and bring_work(circle):
+            continue
         few = total_of(circle, "slept") < _FEW_WAITS or not wait_again(circle)
         if make.peers and make.words and few:
             continue
-        why = f"threads wait in {make.file or f'{make.waits[0]}()'}: {threads:.1f} on average"
+        why = f"threads wait in {make.files[0] if make.files else f'{make.waits[0]}()'}: {threads:.1f} on average"
         if make.peers:
             why += ", and are woken by threads that wait there too"
         # Who waits for a job, or for another lock, waits for others; who sleeps for a while is woken by the clock.
@@ -212,7 +282,7 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
             tuple(entry.futex.id for entry in circle),
             make.name,
             lock=True,
-            sure="medium" if make.peers and make.words else "high",
+            sure="medium" if make.peers and (make.words or make.files) else "high",
             why=why,
         )
 
@@ -255,9 +325,15 @@ def _hands_out_work(words: Sequence[Seen]) -> str:
     )
 
 
+def _is_file(path: str, names: Collection[str]) -> bool:
+    """Whether a file has one of these names, with a version behind it or not."""
+    name = path.rpartition("/")[2].removesuffix(" (deleted)")
+    return any(name == one or name.startswith(f"{one}.") for one in names)
+
+
 def _waits_at(make: _Make, call: Calls) -> bool:
-    caller = next(iter(below_c_library(call.frames)), None) if make.file else None
-    in_file = caller is not None and caller.module.rpartition("/")[2] == make.file
+    caller = next(iter(below_c_library(call.frames)), None) if make.files else None
+    in_file = caller is not None and _is_file(caller.module, make.files)
     if not in_file and not has(call.functions, make.waits):
         return False
     return not has(call.functions, make.unless)
@@ -298,10 +374,17 @@ def made(processes: Processes, window_ns: int) -> Iterable[Recognised]:
             found = [
                 entry
                 for entry in words.values()
-                if share_of(entry.waits, waits_there) >= HALF and not (make.words and _is_of_run_time(entry.total))
+                if share_of(entry.waits, waits_there) >= HALF
+                and not (make.words and _is_of_run_time(entry.total))
+                and not _is_file(entry.futex.object, make.files)
             ]
             if found and make.peers and make.words:
                 spun = [entry for entry in words.values() if is_yields(entry) and entry not in found]
                 found += [entry for entry in spun if _spins_there(entry, found)]
+            own = (entry for entry in words.values() if make.conditions and _is_file(entry.futex.object, make.files))
+            for entry in own:
+                if is_condition(entry.total) and entry.total.timed_out < HALF * entry.total.slept:
+                    why = f"threads of {make.files[0]} itself wait for work"
+                    yield Recognised((entry.futex.id,), CONDITION_VARIABLE, lock=False, sure="high", why=why)
             if found:
                 yield from _of_make(make, found, words.values(), window_ns)

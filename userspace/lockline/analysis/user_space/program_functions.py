@@ -38,6 +38,11 @@ _CPYTHON = re.compile(r"_Py|Py(?:[A-Z]\w*)?_")
 
 # Of Java's own library.
 _JAVA_OWN = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
+# Of .NET's library, as its maps name it; and ahead-of-time code of Mono, in a file for each assembly.
+_NET_OWN = ("System.", "Microsoft.", "Mono.", "(wrapper ")
+_NET_FILE = re.compile(r"(?:mscorlib|System|Mono|Microsoft)[\w.]*\.dll\.so")
+# Of a program's own: Shop:Book (object).
+_MONO_METHOD = re.compile(r"(?P<name>[^\s:]+:[^\s:]+) \(.*\)")
 # What a lambda is an object of: a class that the JVM makes.  The method that the program wrote is called from there.
 _JAVA_LAMBDA = "$$Lambda"
 # Code that HotSpot makes for itself (share/c1/c1_Runtime1.cpp).
@@ -84,7 +89,10 @@ def own_name(frame: Frame) -> str:
     """A function of the program, or its lambda that one of the C++ library has become; '' if it is neither."""
     if frame.symbol.startswith(PYTHON_CODE):
         return _own_python(frame.symbol)
-    return frame.symbol if _is_own(frame) else lambda_in(frame.symbol, frame.module)
+    if not _is_own(frame):
+        return lambda_in(frame.symbol, frame.module)
+    method = _MONO_METHOD.fullmatch(frame.symbol)
+    return method["name"] if method is not None else frame.symbol
 
 
 def is_own(frame: Frame) -> bool:
@@ -113,7 +121,9 @@ def _is_own(frame: Frame) -> bool:
         or _CPYTHON.match(name)
         or is_cxx_library(name)
         or name.endswith(_JAVA_STUB)
+        or name.startswith(_NET_OWN)
+        or _NET_FILE.fullmatch(frame.module.rpartition("/")[2])
         or _JAVA_LAMBDA in name
     ):
         return False
-    return not method_of(name).startswith(_JAVA_OWN)
+    return not method_of(name).startswith((*_JAVA_OWN, *_NET_OWN))

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from lockline.analysis.user_space.behaviour import (
+    bring_work,
     waiting_of,
 )
 from lockline.analysis.user_space.user_evidence import (
@@ -38,8 +39,6 @@ def python_queues(processes: Processes) -> Iterable[Recognised]:
 
 # Producers that wait for room, where CPython names its program's functions.
 _PYTHON_PUTS = ("py::Queue.put",)
-# Of the wakes of a thread that brings work: waits of its own, as for each thread that it started.
-_ONCE = 0.05
 # After each notice: a turn of the loop in which a thread of Python waits takes some 20 us.
 _SOME_WORK_NS = 200_000
 
@@ -51,14 +50,10 @@ def _notified_by_others(words: Sequence[Seen], window_ns: int) -> bool:
     waiting is no more than one at each lock.  Those who notify wait at none of these words, and more threads wait than
     notify, or several notify the same thread and never wait for each other.
     """
-    waits: Counter[int] = Counter()
     wakes: Counter[int] = Counter()
-    for entry in words:
-        for calls, sums in ((entry.waits, waits), (entry.wakes, wakes)):
-            for call in calls:
-                sums[call.task] += call.waits
-    # Whoever starts a thread waits once, until it runs.
-    others = {task for task, count in wakes.items() if waits[task] <= _ONCE * count}
+    for call in (call for entry in words for call in entry.wakes):
+        wakes[call.task] += call.waits
+    others = bring_work(words)
     if not others or sum(wakes[task] for task in others) < MOST * sum(wakes.values()):
         return False
     if total_of(words, "tasks_woken") < MOST * total_of(words, "slept"):

@@ -12,10 +12,10 @@ PYTHON_CODE = "py::"
 _PYTHON = re.compile(r"python3\.(\d+)")
 # Files that run programs: their functions are no program's own.  Programs are code without a file then, or extensions.
 _INTERPRETERS = re.compile(
-    r"(?:pypy|ruby|perl|php)[\d.]*|php-\w+[\d.]*|node(?:js)?|java|dotnet|beam\.smp"
+    r"(?:pypy|ruby|perl|php)[\d.]*|php-\w+[\d.]*|node(?:js)?|java|dotnet|mono(?:-\w+)?|beam\.smp"
     # Behind Python's version stands how it was built: 3.7m, 3.13t (no GIL), 3.12d.
     r"|(?:lib)?python(?:\d[\d.]*[a-z]{0,2})?(?:-dbg)?(?:\.so[\d.]*)?|(?:lib)?lua(?:jit)?[\d.-]*(?:\.so[\d.]*)?"
-    r"|lib(?:pypy[\d.]*-c|ruby[\w.-]*?|perl|php[\d.]*|node|jvm|coreclr)\.so[\d.]*"
+    r"|lib(?:pypy[\d.]*-c|ruby[\w.-]*?|perl|php[\d.]*|node|jvm|coreclr|mono\w*-[\d.]+)\.so[\d.]*"
 )
 # The first CPython that writes a map: 3.12.
 _PYTHON_WITH_MAP = 12
@@ -41,6 +41,7 @@ _SWITCHES = {
     "Java without map": _AGENT,
     "Node": "start it with --perf-basic-prof --interpreted-frames-native-stack",
     ".NET": "start it with DOTNET_PerfMapEnabled=1 (before .NET 6: COMPlus_PerfMapEnabled=1)",
+    "Mono": "start it as MONO_DEBUG=disable_omit_fp mono --jitmap",
     "Python": "start it with -X perf",
 }
 
@@ -67,6 +68,8 @@ def _run_time(modules: Iterable[str]) -> str:
         return _java(next(module for module in files if module.endswith("/libjvm.so") or module == "libjvm.so"))
     if "libcoreclr.so" in names:
         return ".NET"
+    if any(name.startswith(("mono-", "libmono")) for name in names):
+        return "Mono"
     return "Node" if any(name in ("node", "nodejs") or name.startswith("libnode.so") for name in names) else ""
 
 

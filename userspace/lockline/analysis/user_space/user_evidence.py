@@ -37,6 +37,11 @@ TBB_QUEUE = "TBB queue"
 ERLANG_LOCK = "Erlang lock"
 NET_MONITOR = ".NET monitor"
 NET_LOCK = ".NET lock"
+MONO_MONITOR = "Mono monitor"
+MONO_LOCK = "Mono lock"
+QT_MUTEX = "Qt QMutex"
+QT_RWLOCK = "Qt QReadWriteLock"
+QT_SEMAPHORE = "Qt QSemaphore"
 ATOMICS = "JavaScript Atomics lock"
 PY_LOCK = "Python threading.Lock"
 PYPY_LOCK = "PyPy threading.Lock"
@@ -181,6 +186,8 @@ _CALLED = {
     JAVA_QUEUE: "a queue of java.util.concurrent",
     NET_MONITOR: "a .NET monitor",
     NET_LOCK: "a lock of .NET",
+    MONO_MONITOR: "a .NET monitor",
+    MONO_LOCK: "a lock of .NET",
     PARKING_LOT: "a lock of parking_lot",
     ABSL_MUTEX: "an absl::Mutex",
     TBB_MUTEX: "a mutex of TBB",
@@ -206,6 +213,9 @@ _CALLED_ON_HEAP = {
     FOLLY_MUTEX: "a mutex of folly",
     OPENMP_LOCK: "an OpenMP lock",
     RWLOCK: "a pthread rwlock",
+    QT_MUTEX: "a QMutex",
+    QT_RWLOCK: "a QReadWriteLock",
+    QT_SEMAPHORE: "a QSemaphore",
     PY_LOCK: "a Lock of Python's threading",
     PYPY_LOCK: "a Lock of Python's threading",
     PY_PROCESS_LOCK: "a Lock of Python's multiprocessing",
