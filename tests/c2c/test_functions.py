@@ -35,6 +35,9 @@ TAKE = [
         "PolicyMutex<TTASEventMutex",
         "parking_lot::raw_mutex::Ra",
     ),
+    *("__pthread_rwlock_wrlock_fu", "absl::base_internal::SpinL", "tbb::detail::d1::spin_mute"),
+    *("rocksdb::InstrumentedMutex", "__kmp_acquire_nested_ticke", "ObjectSynchronizer::quick_"),
+    *("Monitor::lock_without_safe", "_PyMutex_LockSlow", "std::sync::poison::rwlock::RwLock<T>::read"),
     *("folly::SharedMutexImpl<fal", "std::sys::sync::mutex::fut", "<parking_lot::raw_mutex::R"),
     "folly::SharedMutexImpl<false, void>::lockSharedImpl<folly::SharedMutexImpl<false, void>::WaitForever>",
 ]
@@ -56,6 +59,8 @@ GIVE = [
         "PolicyMutex<OSTrackMutex<GenericPolicy> >::exit",
         "rte_rwlock_read_unlock",
     ),
+    # Cut by perf within the word.
+    *("__GI___pthread_mutex_unloc", "__GI___pthread_rwlock_unlo"),
     *("__kmp_release_ticket_lock", "ObjectMonitor::exit", "my::SpinLock::release()", "spin_unlock"),
 ]
 OTHERS = [
@@ -71,6 +76,8 @@ OTHERS = [
     ),
     *(
         "runtime.mallocgc",
+        # Cut by perf where "lock" may begin, and does not.
+        *("filesystem_of_this_one_loc", "audio::Track::Mixer::unmut", "audio::TrackMixer::setMute"),
         "runtime.lockedOSThread",
         "std::vector<std::mutex>::push_back(std::mutex)",
         "my::Mutexes::count",

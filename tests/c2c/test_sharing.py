@@ -417,6 +417,23 @@ def test_a_block_that_is_copied_in_and_out_is_true_sharing() -> None:
     assert found("publish", 40) == "too little evidence"
 
 
+def test_the_two_ends_of_a_queue_wait_for_each_other() -> None:
+    """Each side writes its own end, and reads the other one's: apart, both would wait as well."""
+
+    def found(*rows: tuple[int, str, int, int], count: int = 1) -> str:
+        return judged(*(access(row, count=count) for row in rows)).verdict
+
+    push = ((0, "push", 0, 900), (8, "push", 300, 0))
+    pop = ((8, "pop", 0, 900), (0, "pop", 300, 0))
+    assert found(*push, *pop) == "true sharing"
+    # Who runs on several CPUs waits for the writes of its own kind too.
+    assert found(*push, *pop, count=4) != "true sharing"
+    # Who writes beside it as well takes the line for that.
+    assert found(*push, *pop, (16, "pop", 0, 900)) != "true sharing"
+    # Who changes what it reads, as its own slot.
+    assert found((0, "one", 300, 900), (8, "other", 300, 900)) == "false sharing"
+
+
 def test_cpus_that_only_read_what_others_write_show_true_sharing() -> None:
     """Half of the CPUs count a word up, the others poll it and write beside it; both pay for the word."""
 

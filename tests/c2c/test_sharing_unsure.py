@@ -149,3 +149,43 @@ def test_a_flag_of_which_few_loads_find_it_elsewhere(tmp_path: Path) -> None:
     assert found(70, 1) == ("true sharing", "medium")
     assert found(70, 30)[0] == "too little evidence"
     assert found(3, 1)[0] == "too little evidence"
+
+
+def test_one_user_of_all_members_may_read_what_others_write() -> None:
+    """No store was sampled: slots of threads, or a block that one thread reads.  Its CPU at each member tells."""
+    unsampled = Coverage(100_000, 0.0, False, True, ())
+
+    def found(*cpus: int | None) -> tuple[str, str]:
+        rows = [access((8 * at, "drain", 100, 0), (), cpu, 1) for at, cpu in enumerate(cpus)]
+        judged_rows = judged(*rows, coverage=unsampled)
+        return judged_rows.verdict, judged_rows.confidence
+
+    assert found(1, 2, 4) == ("false sharing", "medium")
+    assert found(None, None, None) == ("false sharing", "low")
+    assert found(2, 2, 2) == ("too little evidence", "low")
+
+
+def test_half_of_the_cost_beside_is_neither_kind_in_few_samples() -> None:
+    """All read a limit, and count beside it: an estimate of half errs to either side."""
+
+    def found(times: int) -> str:
+        rows = []
+        for offset, hitm, clean, stores in ((0, 65, 34, 0), (8, 35, 64, 100)):
+            made = access((offset, "charge", times * hitm // 10, times * stores // 10), threads=[1, 2, 3, 4])
+            loads, wrote = times * 10, times * stores // 10
+            counts = made.counts._replace(loads=loads, records=loads + wrote, llc_hit=times * clean // 10)
+            rows.append(replace(made, counts=counts))
+        return judged(*rows).verdict
+
+    assert found(100) == "false sharing"
+    assert found(5) == "too little evidence"
+
+
+def test_a_member_without_a_store_among_few_may_be_written() -> None:
+    """Different code pays where no store was seen: one store of the line does not show that."""
+
+    def found(stores: int) -> str:
+        return judged(access((0, "read_it", 12, 0), count=4), access((8, "change_it", 0, stores), count=4)).verdict
+
+    assert found(30) == "false sharing"
+    assert found(2) == "too little evidence"

@@ -105,3 +105,13 @@ def test_what_one_written_member_pays_stays(tmp_path: Path) -> None:
     )
     assert (judged.verdict, judged.confidence) == ("true sharing", "low")
     assert "+0x28 and +0x38 pay 28% without being written: that part is false sharing" in judged.evidence[-1]
+
+
+def test_what_the_functions_of_a_lock_read_on_its_line_is_the_locks(tmp_path: Path) -> None:
+    """A flag that waiters look at, farther from the mutex than any lock of the C library is large."""
+    wait, take = "je_malloc_mutex_lock_slow", "__GI___pthread_mutex_lock"
+    free = (0, 10, 50, "__GI___pthread_mutex_unlock_usercnt")
+    assert found(tmp_path, (0, 50, 50, take), free, (0, 10, 0, wait), (0x28, 30, 0, wait)).verdict == "lock word"
+    # Who has nothing to do with that lock looks at something else: where another lock's owner runs.
+    other = found(tmp_path, (0, 60, 50, take), free, (0x28, 30, 0, "mutex_spin_on_owner"))
+    assert other.verdict == "false sharing"

@@ -271,6 +271,18 @@ def test_a_line_beside_one_that_is_written(tmp_path: Path) -> None:
     assert "128 bytes" in report.advice.text
 
 
+@pytest.mark.parametrize(("stores", "verdict"), [(5, "too little evidence"), (30, "adjacent line")])
+def test_no_store_beside_a_few_shows_nothing(tmp_path: Path, stores: int, verdict: str) -> None:
+    """Were both halves written as often, so few samples would hardly show it."""
+
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        builder.add(line, 0x10, builder.code("reader"), 0, range(4), loads=40, local_hitm=20)
+        builder.add(builder.line(LINE + 64), 0, builder.code("writer"), 0, range(4, 8), loads=20, stores=stores)
+        builder.add(builder.line(LINE + 4096), 0, builder.code("another"), 0, range(4, 8), loads=500, stores=900)
+
+    assert verdict_of(tmp_path, fill)[0] == verdict
+
+
 def test_a_neighbour_is_of_the_same_process(tmp_path: Path) -> None:
     """Addresses of two processes are alike: the written line beside the one is not beside the other."""
     builder = MemoryBuilder()

@@ -14,18 +14,20 @@ _UNLOCK = (
 # The C library's; absl, folly, TBB, Boost, jemalloc, tcmalloc; Go's sync and runtime; Rust's std and parking_lot.
 _USER_LOCK = (
     r"_*(GI_+)?_*pthread_(mutex|spin|rwlock)_(\w*lock\w*|rdlock|wrlock)\w*|_*lll_\w*lock\w*"
-    r"|futex_wait_simple|__sem_wait\w*|std::(__\d::)?(recursive_|shared_)?mutex::\w*lock\w*"
-    r"|absl::(\w+::)*(Mutex|SpinLock)::~?\w*|(tcmalloc::)?SpinLock::(Slow)?(Unl|L)ock\w*|malloc_mutex_\w*lock\w*"
+    r"|futex_wait_simple|__sem_wait\w*|std::(__\d::)?\w*mutex\w*::\w*lock\w*"
+    r"|absl::(\w+::)*((Mutex|SpinLock)::~?|AbslInternalSpinLock)\w*|(tcmalloc::)?SpinLock::(Slow)?(Unl|L)ock\w*|malloc_mutex_\w*lock\w*"
     r"|folly::\w*(SpinLock|Mutex)\w*(<.*>)?::\w*(lock|Lock)\w*"
     r"|tbb::(\w+::)*\w*(mutex|lock)\w*::\w*(acquire|release|lock)\w*|boost::(\w+::)*\w*(mutex|spinlock)::\w*lock\w*"
     r"|(internal/)?sync\.\(\*(RW)?Mutex\)\.\w+|runtime\.(un)?lock(2|WithRank\w*)?|runtime\.\(\*rwmutex\)\.\w+"
     r"|(<?std::sys::(\w+::)*|<?parking_lot(_core)?::|<?lock_api::)[\w:<>, ]*(mutex|rwlock|Mutex|RwLock)[\w:<>, ]*"
     r"::\w*(lock|read_contended|write_contended)\w*"
-    # PostgreSQL, InnoDB, Berkeley DB, DPDK, OpenMP, the JVM.
+    r"|<?std::sync::(\w+::)*(mutex|rwlock)::(Mutex|RwLock)<[\w:<>, ]*>>?::(try_)?(lock|read|write)"
+    # PostgreSQL, InnoDB, Berkeley DB, DPDK, OpenMP, the JVM, WebKit, CPython.
     r"|LWLock(Acquire|Release|Attempt|Wait|Wakeup|Queue|Dequeue|Conflicts|Conditional)\w*|s_lock|tas|rw_lock_\w*lock\w*"
     r"|__db_(tas|pthread|hybrid)_mutex_\w+|rte_(spin|rw|ticket|mcs)lock_\w*lock\w*"
     r"|__kmp_(acquire|release|test)_\w*lock\w*|omp_(un)?set_(nest_)?lock\w*|gomp_mutex_(un)?lock\w*"
     r"|ObjectMonitor::(enter|EnterI|exit|ExitEpilog|Try\w+|ReenterI|wait)\w*|Object(Synchronizer|Locker)::\w*(enter|exit)"
+    r"|Monitor::\w*lock\w*|WTF::Lock::\w*[lL]ock\w*|_?PyMutex_(Try|Un)?[lL]ock\w*"
     # What people call their own ones.
     r"|(\w+_)?(spin|spinlock|ticket|mcs|clh|tas|ttas|mutex|rw|rwlock)_?((try|un)?lock|acquire|release|enter|exit)(_\w+)?"
 )
@@ -50,6 +52,12 @@ _SLOW_PATH = (
 )
 
 
+# The beginning of "lock" at the end of a name that perf has cut, behind what else such a name says.
+_LOCK_BEGUN = r".*(([uU]n|[tT]ry)_?[lL]|(([uU]n|[tT]ry|rd|wr|:)_?|_)[lL]oc?)"
+# The end of a class that is a lock, as it may be cut.
+_CLASS_BEGUN = r"\w*([a-z]_mute|(?<!set)(?<!Set)Mute|[sS]pin_?[lL](oc?)?|[rR][wW]_?[lL](oc?)?)"
+# So much of a cut name tells that it is of a lock, whatever is gone.
+_CUT_LOCK = r"__kmp_(acquire|release|test)_\w*|ObjectSynchronizer::\w*"
 # What compilers add to a function's name.
 _ADDED = r"(?s)\.(constprop|isra|part|cold|llvm|lto_priv|clone|\d).*|@.*"
 # Longer names are of no lock that is known.
@@ -71,6 +79,9 @@ def _word(symbol: str) -> str:
     word = symbol[:_LONGEST].removeprefix("__raw_callee_save_")
     # Parameters, but of a method in Go the receiver.
     word = word if ".(*" in word else word.partition("(")[0]
+    if len(word) == CUT and _compiled(_LOCK_BEGUN).fullmatch(word):
+        at = word.lower().rindex("l")
+        word = word[:at] + word[at] + "ock"
     if word.endswith(">") and "::" in word:
         word = _without_arguments(word)
     return _compiled(_ADDED).sub("", word) if "." in word or "@" in word else word
@@ -94,8 +105,15 @@ def _is_method_of_lock(word: str) -> bool:
 
 def _is_cut_in_lock(word: str) -> bool:
     """Whether the end of a name is cut off behind that of a class that is a lock: its methods work on the lock."""
-    if len(word) != CUT or not ("::" in word or "<" in word):
+    if len(word) != CUT:
         return False
+    if _compiled(_CUT_LOCK).fullmatch(word):
+        return True
+    if not ("::" in word or "<" in word):
+        return False
+    last = word.rpartition("::")[2]
+    if _compiled(_LOCK_CLASS).fullmatch(last) or _compiled(_CLASS_BEGUN).fullmatch(last):
+        return True
     whole, template, _ = word.partition("<") if word[0] != "<" else (word, "", "")
     name = whole if template else whole.rstrip(":") if whole.endswith(":") else whole.rpartition("::")[0]
     return _compiled(_LOCK_CLASS).fullmatch(name.rpartition("::")[2]) is not None
@@ -108,10 +126,12 @@ def _may_be_users_lock(word: str) -> bool:
 
 
 def _is_users_lock(word: str) -> bool:
+    if _is_cut_in_lock(word):
+        return True
     if not _may_be_users_lock(word):
         return False
     known = _compiled(_USER_LOCK).fullmatch(word) or _compiled(_LOCKREF).fullmatch(word)
-    return known is not None or _is_method_of_lock(word) or _is_cut_in_lock(word)
+    return known is not None or _is_method_of_lock(word)
 
 
 @lru_cache(_KEPT)

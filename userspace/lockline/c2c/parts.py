@@ -175,15 +175,25 @@ def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]], symbols: Collecti
         else:
             found.append([offset])
     bounds = []
+    beside: list[tuple[_Bounds, set[str]]] = []
+    at_locks: set[str] = set()
     for offsets in filter(None, found):
         users = [access for offset in offsets for access in by_offset[offset]]
         takes = any(_on_a_lock(access, paired) and not is_unlock(access.code.symbol) for access in users)
         # Of an owner's task nobody lets go.
         own = any(access.wrote or is_unlock(access.code.symbol) for access in users)
         # A spinlock is one word too, and told apart by its functions, which access nothing else.
-        if takes and own and (len(offsets) > 1 or not _is_spin_word(users)):
-            size = 8 if len(offsets) > 1 else 4
-            bounds.append(_Bounds(offsets[0], offsets[-1] + size, "", "", True, False))
+        if not takes or (len(offsets) == 1 and _is_spin_word(users)):
+            continue
+        span = _Bounds(offsets[0], offsets[-1] + (8 if len(offsets) > 1 else 4), "", "", True, False)
+        functions = {access.function for access in users if _on_a_lock(access, paired)}
+        if own:
+            bounds.append(span)
+            at_locks |= functions
+        else:
+            beside.append((span, functions))
+    # An owner's task is elsewhere than the lock: what its functions read on the lock's line is the lock's.
+    bounds += [span for span, functions in beside if functions & at_locks]
     return bounds
 
 

@@ -9,6 +9,7 @@ from lockline.c2c.model import Access, Part, Users
 from lockline.c2c.sharing_model import (
     BESIDE,
     FEW_STORES,
+    LONGER,
     MAINLY,
     MEMBER,
     MOST,
@@ -21,9 +22,11 @@ from lockline.c2c.sharing_model import (
 from lockline.c2c.sharing_stores import unseen_writes
 from lockline.c2c.users import (
     FAR_MORE,
+    REPEATED,
     apart,
     code_known,
     differ,
+    named,
     repeated,
     same_code,
     several_threads,
@@ -35,6 +38,9 @@ from lockline.c2c.users import (
 SELDOM = 0.08
 # A load that takes so many cycles has waited for others that wanted the line too: fetching it takes some hundred.
 QUEUE = 1000
+# So likely may a member of which no store was sampled be written as often as others, for code to tell who uses what.
+UNSEEN = 0.2
+_TOO_FEW = f"so few stores were sampled that each member may be written; {LONGER}"
 # A member with so much of the cost cannot be one user's own: the line would have to go elsewhere as often.
 MORE_THAN_HALF = 0.7
 
@@ -114,6 +120,8 @@ def _victims(
         return Sharing("false", "proven", tuple(everyone), f"{reason}, by others", share)
     if all(differ(victim.users, writer.users) for victim, writer in pairs):
         return Sharing("false", "shown", tuple(everyone), f"{reason}, mostly by other CPUs", share)
+    if _too_few_stores(written, everyone):
+        return Sharing("open", "likely", tuple(everyone), "", None, _TOO_FEW)
     if all(
         code_known(victim.accesses) and code_known(writer.accesses) and not same_code(victim.accesses, writer.accesses)
         for victim, writer in pairs
@@ -128,6 +136,12 @@ def _victims(
         "the same function uses members that are written and members that are not, and by whom is not known; "
         f"{THREADS}",
     )
+
+
+def _too_few_stores(written: Sequence[Part], everyone: Sequence[Part]) -> bool:
+    """Whether a member without a sampled store may be written as often as each of the others, by accident unseen."""
+    stores = sum(row.wrote for part in written for row in part.accesses)
+    return (1 - 1 / len(everyone)) ** stores > UNSEEN
 
 
 def _pay(victims: Sequence[Part], share: float) -> str:
@@ -173,6 +187,7 @@ def _writers(fought: list[Part], written: list[Part], everyone: list[Part], stor
         found = (
             _read_beside(fought, written, everyone)
             or _written_for_others(written, everyone)
+            or _exchanged(written, everyone)
             or _written_alone(fought, written, everyone)
         )
         if found:
@@ -203,7 +218,7 @@ def _read_beside(fought: list[Part], written: list[Part], everyone: list[Part]) 
         and not same_code(part.main, writers)
     ]
     share = sum(part.share for part in victims)
-    if share < BESIDE:
+    if share < BESIDE or _too_few_stores(written, everyone):
         return None
     reason = (
         f"{_pay(victims, share)}, in code that does not write the line; what is paid at {places(written)} stays (true "
@@ -276,3 +291,27 @@ def _written_for_others(written: list[Part], everyone: list[Part]) -> Sharing | 
         return None
     reason = "each of them is written by some, and read by others"
     return Sharing("true", "shown", tuple(everyone), reason, None)
+
+
+def _exchanged(written: list[Part], everyone: list[Part]) -> Sharing | None:
+    """Each function waits where it only reads, and all that others write is there: as at the two ends of a queue.
+
+    A function that is on one CPU at each of its places does not wait for its own writes.
+    """
+    rows = [(part, row) for part in everyone for row in part.main]
+    if not all(named(row) for _, row in rows) or any(row.groups > 1 for _, row in rows):
+        return None
+    several = {row.function for _, row in rows if row.cpu_count != 1}
+    writes = [(part, row.function) for part in written for row in part.main if row.wrote]
+    paid = kept = 0
+    for part, row in rows:
+        if not row.transfers:
+            continue
+        paid += row.transfers
+        others = [place for place, function in writes if function != row.function or row.function in several]
+        if (part, row.function) not in writes and others and all(place is part for place in others):
+            kept += row.transfers
+    if kept < MOST * paid or paid < REPEATED * len(everyone):
+        return None
+    reason = "each function pays for what another one writes to the very bytes, and for nothing beside them"
+    return Sharing("true", "shown", tuple(everyone), reason, 1 - kept / paid)

@@ -3,7 +3,7 @@
 
 from lockline.c2c.functions import is_lock_function
 from lockline.c2c.model import Part
-from lockline.c2c.sharing_model import BOTH, MEMBER, RECORD_STORES, SATURATED, WHOLE_TEXT, Sharing
+from lockline.c2c.sharing_model import BOTH, MEMBER, RECORD_STORES, SATURATED, THREADS, WHOLE_TEXT, Sharing
 from lockline.c2c.users import apart, elsewhere, repeated, same_code, several
 
 # Two members that are used together do not both pay so much: the first finds the line, the second has it.
@@ -45,9 +45,14 @@ def unseen_writes(used: list[Part]) -> Sharing:
         return Sharing("false", "shown" if listed or own else "likely", tuple(fought), reason, None)
     if pairs and alone:
         reason = "one user alone has each of them, and each pays for another one's writes"
+        cpus = {part.users.cpus for part in fought}
+        if len(cpus) == 1 and None not in cpus:
+            why = "one user has all of them, and whether others write to them or beside them is not known"
+            return Sharing("open", "likely", tuple(fought), "", None, f"{why}; {missing}")
         if ends:
             return Sharing("false", "likely", tuple(fought), reason, None, exchange)
-        return Sharing("false", "shown", tuple(fought), reason, None)
+        same = f"one user that has all of them, and reads what others write, looks the same; {THREADS}"
+        return Sharing("false", "likely", tuple(fought), reason, None, same)
     often = max((_rate(part) for part in fought), default=0.0)
     paying = [
         part

@@ -12,6 +12,7 @@ from lockline.c2c.parts import COST_TRANSFERS, clean_told, cost
 from lockline.c2c.sharing_model import (
     BESIDE,
     BOTH,
+    LONGER,
     MAINLY,
     MEMBER,
     MOST,
@@ -29,6 +30,11 @@ ALL_LOADS = "`perf c2c record --ldlat 3` samples more of them"
 CPUS = "`perf script -F cpu,tid,addr,ip,sym` shows the CPU of each access"
 WHICH_CPUS = "`perf c2c report --stdio -NN -c tid,iaddr` shows which CPUs these are"
 TRY_APART = "`lockline diff` of a build with the members apart would tell"
+
+
+# From here to MAINLY about half of the cost is of either kind: an estimate from fewer samples tells neither.
+HALF = 0.4
+SAMPLES = 100
 
 
 class _Row(NamedTuple):
@@ -192,7 +198,7 @@ def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: R
     both = shared > MAINLY * whole
     if share >= MAINLY and both and saturated:
         return _unknown_rate(used)
-    if shared > (1 - MOST) * whole and share > 0.4:
+    if shared > (1 - MOST) * whole and share > HALF:
         # What the threads that change the bytes would pay there, were they apart.
         hidden = sum(line.hidden(row, part) for part in written for row in own[id(part)])
         if share - hidden / whole <= 1 - MOST:
@@ -252,10 +258,13 @@ def shared_out(used: list[Part], written: list[Part], stores_told: bool, rows: R
             # Data of each CPU have the threads in common that run there one after the other.
             return Sharing("true", "shown", tuple(used), reason, share)
         return Sharing("true", "likely", tuple(used), reason, share, why)
-    if share <= 0.4 and saturated:
+    if share <= HALF and saturated:
         return _unknown_rate(used)
+    if share > HALF and sum(part.cost for part in used) < SAMPLES:
+        why = f"about half of the cost, {share:.0%}, is for writes beside the bytes that pay: of so few samples that"
+        return Sharing("open", "likely", tuple(used), "", None, f"{why} tells neither kind; {LONGER}")
     reason = "one part of the cost is at these bytes, another part at bytes beside them"
-    return Sharing("false" if share > 0.4 else "true", "likely", tuple(used), reason, share)
+    return Sharing("false" if share > HALF else "true", "likely", tuple(used), reason, share)
 
 
 def _may_be_of_cpus(parts: Sequence[Part]) -> bool:

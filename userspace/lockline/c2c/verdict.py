@@ -223,7 +223,8 @@ def _not_written(case: Case) -> Judgement | None:
     if case.stores or any(part.counts.locked for part in case.parts) or not case.coverage.stores_seen:
         return None
     buddy = case.buddy
-    if buddy is not None and buddy.counts.stores:
+    # Were this half written as often as the other one, that many would have shown it.
+    if buddy is not None and (buddy.counts.stores or 0) >= FEW_TRANSFERS:
         evidence = [
             "not one store to this line was sampled",
             f"the other half of its 128 bytes is written: {amount(buddy)}",
@@ -235,6 +236,8 @@ def _not_written(case: Case) -> Judgement | None:
         )
         return case.judge("adjacent line", evidence, case.fought, [doubt])
     why = f"{case.word} show that somebody writes the line, but none of the file's stores is to it or to its neighbour"
+    if buddy is not None and buddy.counts.stores:
+        why = f"not one store to this line was sampled, and to the other half of its 128 bytes too few; {LONGER}"
     return case.judge("too little evidence", [why], case.fought)
 
 
