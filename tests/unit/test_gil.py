@@ -13,6 +13,7 @@ from lockline.analysis.user_space.hidden_waits import hidden_waits
 from lockline.analysis.user_space.user_evidence import (
     BEHAVIOUR,
     GIL,
+    OCAML_LOCK,
     PYPY_GIL,
     PYPY_LOCK,
     RUBY_GVL,
@@ -88,6 +89,8 @@ def test_take_gil_tells_the_gil_of_a_sub_interpreter() -> None:
         (GIL, 2.0, "gil-bound"),
         (PYPY_GIL, 0.2, "gil-at-times"),
         (PYPY_GIL, 2.0, "gil-bound"),
+        (OCAML_LOCK, 0.2, "master-lock-at-times"),
+        (OCAML_LOCK, 2.0, "master-lock-bound"),
         (RUBY_GVL, 0.2, "gvl-at-times"),
         (RUBY_GVL, 0.5, "gvl-bound"),
     ],

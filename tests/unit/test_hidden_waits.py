@@ -4,7 +4,7 @@
 import pytest
 
 from lockline.analysis.user_space.hidden_waits import HiddenWaits, hidden_waits
-from lockline.analysis.user_space.user_evidence import Seen
+from lockline.analysis.user_space.user_evidence import YIELD_OP, Seen
 from user_words import WINDOW, from_functions, word
 
 SLEPT = 20 * WINDOW // 1_000_000_000 or 20
@@ -83,3 +83,16 @@ def test_schedulers_whose_tasks_wait_without_the_kernel(
 ) -> None:
     words = [word(2, 4096, comm="h", slept=slept, waits=(from_functions(*functions, task=1),))]
     assert [one.kind for one in hidden_waits(words, {2}, {}, WINDOW)] == ([kind] if kind else [])
+
+
+@pytest.mark.parametrize(
+    ("function", "threads", "told"),
+    [("erts_schedule", 0.17, False), ("erts_schedule", 1.4, True), ("serve", 0.17, True)],
+)
+def test_schedulers_at_rest_look_for_tasks_before_they_sleep(function: str, threads: float, told: bool) -> None:
+    """BEAM at 200 messages a second: 16,500 calls of sched_yield() a second, 0.17 threads."""
+    yields = word(
+        3, 1, ops=YIELD_OP, calls=16_500, wait_ns=round(threads * WINDOW), waits=(from_functions("", task=1),)
+    )
+    words = [word(2, 4096, slept=2, waits=(from_functions("syscall", function, task=1),)), yields]
+    assert [one.kind for one in hidden_waits(words, {2}, {}, WINDOW)] == ["spin"] * told

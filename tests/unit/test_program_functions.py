@@ -30,6 +30,7 @@ def test_a_program_has_functions_named_as_those_of_interpreters_are(symbol: str)
     [
         ("thread_run", "/usr/bin/python3.11"),
         ("rb_mutex_lock", "/usr/lib/x86_64-linux-gnu/libruby-3.1.so.3.1.2"),
+        ("new_thread_trampoline", "/usr/lib/sbcl/sbcl"),
         ("Interpreter", "/tmp/perf-7.map"),
         # CPython that is part of a program.
         ("_PyEval_EvalFrameDefault", SERVER),

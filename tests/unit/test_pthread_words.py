@@ -112,6 +112,37 @@ def test_a_barrier_by_its_behaviour(changed: dict[str, int], module: str, make: 
     assert [one.make for one in recognise([word(2, 4096, **figures)], (2,), WINDOW)] == ([make] if make else [])
 
 
+@pytest.mark.parametrize(
+    ("wait_ns", "wakers", "make"),
+    [
+        # As recorded of a semaphore of Perl: 18.4 s of six threads, 5 of which each wake-up wakes.
+        (9 * WINDOW // 2, (1, 2, 3, 4, 5, 6), BEHAVIOUR),
+        # They all work at once, at times; one of them comes last, and keeps all others waiting.
+        (4 * WINDOW, (1, 2, 3, 4, 5, 6), ANY_BARRIER),
+        (9 * WINDOW // 2, (1,), ANY_BARRIER),
+    ],
+)
+def test_all_are_woken_and_one_goes_on_as_at_no_barrier(wait_ns: int, wakers: tuple[int, ...], make: str) -> None:
+    """Each of them in turn wakes all others, while these are asleep nearly all the time: one works at a time."""
+    six: dict[str, Any] = {"waiters": 6, "wakers": 6, "both": 6, "wakes": 900, "tasks_woken": 4500}
+    waits = tuple(from_functions("pthread_cond_wait", task=task) for task in range(1, 7))
+    wakes = tuple(from_functions("pthread_cond_broadcast", task=task) for task in wakers)
+    words = [word(2 + at, 4096 + 4 * at, wait_ns=wait_ns // 2, waits=waits, wakers_of=wakes, **six) for at in range(2)]
+    found = one(recognise(words, (2, 3), WINDOW))
+    assert (found.make, found.lock, found.words) == (make, make == BEHAVIOUR, (2, 3))
+
+
+@pytest.mark.parametrize(("brought", "asleep", "idle"), [(30, 0.99, True), (5, 0.99, False), (30, 0.7, False)])
+def test_workers_that_pass_jobs_on_are_idle(brought: int, asleep: float, idle: bool) -> None:
+    """Six at a queue of Perl: who takes a job wakes the next, and the thread that brings jobs never waits there."""
+    waits = tuple(from_functions("syscall", "next_job", task=task) for task in range(1, 7))
+    wakes = (Calls(9, (), (), brought, 0), *(Calls(task, (), (), 3, 0) for task in range(1, 7)))
+    six: dict[str, Any] = {"waiters": 6, "wakers": 7, "both": 6, "wakes": 900, "tasks_woken": 900}
+    words = [word(2, 4096, wait_ns=round(6 * asleep * WINDOW), waits=waits, wakers_of=wakes, **six)]
+    found = recognise(words, (2,), WINDOW)
+    assert [(one.lock, one.unclear, one.make) for one in found if one.why] == [(False, False, "")] * idle
+
+
 @pytest.mark.parametrize("changed", [{"wakes": 1400, "wakes_empty": 500}, {"waiters": 3, "wakers": 1, "both": 0}])
 def test_a_barrier_of_cxx_where_the_last_thread_hardly_waits(changed: dict[str, int]) -> None:
     """It may find nobody asleep yet, and be the only one that wakes."""

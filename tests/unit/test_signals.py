@@ -67,6 +67,9 @@ WAITS = (5 * MS,) * 10
         # A counter that happened to pass 2.
         (total(waits=WAITS[:2], value_2=2, waiters=1, wakers=1), CONDITION),
         (total(waits=WAITS[:1], owner_samples=1, threads=1), CONDITION),
+        # SBCL's condition: a word with a thread's id, that threads wake; the kernel wakes who waits for a thread's end.
+        (total(waits=WAITS, owner_samples=10, threads=10, waiters=6, wakers=6, both=6, tasks_woken=10), UNCLEAR),
+        (total(waits=WAITS, owner_samples=10, threads=10, tasks_woken=4), CONDITION),
         (total(waits=WAITS, timed=10, timed_out=8), POLL),
         (total(waits=WAITS, timed=10, timed_out=7), CONDITION),
         # Timeouts of a lock do not make it a poll.

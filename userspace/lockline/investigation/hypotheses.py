@@ -71,7 +71,7 @@ UNCLEAR_WAITERS = 0.1
 # Findings about lockline, not about the load.
 _OWN = ("perturbation",)
 # What their holder does follows from what they are.
-_SELF_EXPLAINED = ("gil-bound", "gvl-bound", *STANDSTILLS)
+_SELF_EXPLAINED = ("gil-bound", "gvl-bound", "master-lock-bound", *STANDSTILLS)
 
 
 # The part of its waiting that one process is to blame for, and waits, from which on that is sure.

@@ -20,7 +20,9 @@ SENTENCES: Mapping[str, str] = {
     "futex-bucket": "System calls of futexes queue for the kernel's own hash buckets",
     "gil-bound": "{process} is bound by Python's global interpreter lock: one of its threads runs at a time",
     "gvl-bound": "{process} is bound by Ruby's global VM lock (GVL): one of its threads runs at a time",
+    "master-lock-bound": "{process} is bound by OCaml's master lock: one of its threads runs at a time",
     "gil-at-times": "Threads of {process} wait at times for Python's global interpreter lock, which one of them has",
+    "master-lock-at-times": "Threads of {process} wait at times for OCaml's master lock, which one of them has",
     "gvl-at-times": "Threads of {process} wait at times for Ruby's global VM lock (GVL), which one of them has",
     "hot-lock": "{lock:full} is hot: many waits that add up",
     "many-locks": "{locks} locks share the waiting, and none of them has a quarter of it",
@@ -396,6 +398,8 @@ REMEDIES: Mapping[str, str] = {
     "python-release-gil": (
         "move the computing into libraries that release the GIL (NumPy, hashlib, zlib, an extension of your own)"
     ),
+    "ocaml-domains": "let processes compute, or domains of OCaml 5 (Domain.spawn), and not threads",
+    "ocaml-release": ("C code that the program calls can let others run meanwhile: caml_release_runtime_system()"),
     "python-which-lock": (
         "`py-spy dump --pid {process:id}`, a few times: the lines that wait show which lock it is; do less with it held"
     ),

@@ -33,6 +33,7 @@ USER_RULES = (
     "barrier-imbalance",
     "gil-bound",
     "gvl-bound",
+    "master-lock-bound",
     "held-over-sleep",
     "hot-monitor",
     "parked-lock",

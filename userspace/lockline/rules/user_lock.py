@@ -56,6 +56,7 @@ from lockline.analysis.user_space.user_evidence import (
     MONO_MONITOR,
     NET_LOCK,
     NET_MONITOR,
+    OCAML_LOCK,
     ONCE,
     PY_LOCK,
     PY_MUTEX,
@@ -106,13 +107,14 @@ _FUTEX_CALLS = ("futex", "futex_wait", "futex_waitv")
 _RULES = {
     GIL: "gil-bound",
     PYPY_GIL: "gil-bound",
+    OCAML_LOCK: "master-lock-bound",
     RUBY_GVL: "gvl-bound",
     MONITOR: "hot-monitor",
     NET_MONITOR: "hot-monitor",
     MONO_MONITOR: "hot-monitor",
 }
 # What they say of a program that is not bound by it.
-_SELDOM = {GIL: "gil-at-times", PYPY_GIL: "gil-at-times", RUBY_GVL: "gvl-at-times"}
+_SELDOM = {GIL: "gil-at-times", PYPY_GIL: "gil-at-times", OCAML_LOCK: "master-lock-at-times", RUBY_GVL: "gvl-at-times"}
 _CLAIMS = {
     "": "user-lock",
     BEHAVIOUR: "lock-by-behaviour",
@@ -135,6 +137,7 @@ _CLAIMS = {
     JAVA_CLASS: "slow-java-class",
     RUST_RWLOCK: "hot-rwlock",
     RUBY_GVL: "gvl-bound",
+    OCAML_LOCK: "master-lock-bound",
     RUBY_MUTEX: "hot-ruby-mutex",
     ATOMICS: "hot-atomics",
     NET_MONITOR: "hot-net-monitor",
@@ -275,6 +278,8 @@ def _remedies(
         return remedy("python-processes"), remedy("python-release-gil"), remedy("python-who-has-gil", process=process)
     if make == PYPY_GIL:
         return remedy("python-processes"), remedy("pypy-which", process=process)
+    if make == OCAML_LOCK:
+        return remedy("ocaml-domains"), remedy("ocaml-release")
     if make == RUBY_GVL:
         return remedy("ruby-processes"), remedy("ruby-release-gvl"), remedy("ruby-fewer-threads")
     if make in (PY_SEMAPHORE, QT_SEMAPHORE):

@@ -35,6 +35,9 @@ _ONE_AT_A_TIME = 1.5
 # Of the others, by one call, at a barrier; and the fewest threads that show it.
 _ALL = 0.9
 _BARRIER_THREADS = 3
+# Of the others, that sleep on average.  Work that differs by chance (exponentially) keeps 0.8 of 64 threads waiting for
+# the last one, and less of fewer.
+_IN_TURNS = 0.85
 # Of the window, in which all who use a word may seem asleep there, although it is a lock.
 _MOMENT = 0.05
 # What a thread's last wait may have too much, as a recording ends.
@@ -187,6 +190,32 @@ def wakes_all_who_sleep(words: Sequence[Seen]) -> bool:
     return waiters >= _BARRIER_THREADS and _woken_by_a_call(words) >= _ALL * (waiters - 1)
 
 
+def are_brought_work(words: Sequence[Seen], window_ns: int) -> bool:
+    """Whether all threads that wait at these words sleep there at once, and most are woken by one that never does.
+
+    Who takes a lock as often as they do waits for it as often: that one brings them work, which they may pass on.
+    """
+    brings = bring_work(words)
+    tasks = {call.task for entry in words for call in entry.waits} - brings
+    if are_crowd(words) or asleep(words, window_ns) <= len(tasks) - 1 + _MOMENT:
+        return False
+    wakes = [(call.task in brings, call.waits) for entry in words for call in entry.wakes]
+    return sum(count for brought, count in wakes if brought) >= HALF * sum(count for _, count in wakes) > 0
+
+
+def work_in_turns(words: Sequence[Seen], window_ns: int) -> bool:
+    """Whether all but one sleep nearly all the time, and it is another one each time that wakes them.
+
+    At a barrier the last one to come may keep all others waiting; that it is another one each time is rare.  Where each
+    wake-up wakes all that want something, and one gets it, it is so.
+    """
+    wakes: Counter[int] = Counter()
+    for call in (call for entry in words for call in entry.wakes):
+        wakes[call.task] += call.waits
+    rotates = 0 < max(wakes.values(), default=0) <= HALF * sum(wakes.values())
+    return rotates and asleep(words, window_ns) >= _IN_TURNS * (_users(words) - 1)
+
+
 def behaves_as_barrier(words: Sequence[Seen]) -> str:
     """Why the threads at these words wait until all have come; '' if it does not look so.
 
@@ -208,7 +237,9 @@ def behaves_as_lock(words: Sequence[Seen], window_ns: int) -> str:
     work are all asleep.
     """
     woken, threads = _woken_by_a_call(words), waiting(words, window_ns)
-    if not _peers(words) or not several_wait(words, window_ns) or not woken or behaves_as_barrier(words):
+    if not _peers(words) or not several_wait(words, window_ns) or not woken:
+        return ""
+    if behaves_as_barrier(words) and not work_in_turns(words, window_ns):
         return ""
     if nobody_holds(words, window_ns) or (any(map(is_yields, words)) and wakes_all_who_sleep(words)):
         return ""

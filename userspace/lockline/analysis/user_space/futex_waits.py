@@ -248,7 +248,9 @@ def nature(total: user_rows.FutexTotal, semaphore: bool = False, same: bool | No
     handed = _is_handed(total)
     if total.value_2 >= _MOST * total.calls and total.calls >= _FEW_CALLS and not handed:
         return LOCK, "waits expect the value 2: locked, with waiters"
-    if total.threads and total.threads >= _HALF * total.owner_samples:
+    # The kernel wakes who waits for a thread's end: no call does.  A lock may have its owner's id in its word, too.
+    ended = total.tasks_woken < _HALF * total.slept or not total.slept
+    if ended and total.threads and total.threads >= _HALF * total.owner_samples:
         return CONDITION, "waits end when a thread does (pthread_join)"
     if total.timed_out and total.timed_out >= _MOST * max(total.slept, 1):
         return POLL, f"{min(total.timed_out, total.slept):,} of {total.slept:,} waits ended by their timeout"

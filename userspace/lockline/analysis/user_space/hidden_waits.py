@@ -130,11 +130,14 @@ def _program_at(call: Calls) -> str:
     return innermost_own(call.frames) or place_of(call)
 
 
-def _spinning(words: Iterable[Seen], window_ns: int) -> tuple[float, str] | None:
-    """Threads that yield on average, and where; None: hardly any."""
+def _spinning(words: Iterable[Seen], window_ns: int, schedules: bool) -> tuple[float, str] | None:
+    """Threads that yield on average, and where; None: hardly any.
+
+    schedules: its threads run tasks, and look for one for a while before they sleep: at rest that is a part of a CPU.
+    """
     for entry in filter(is_yields, words):
         threads = waiting((entry,), window_ns)
-        if threads < SEVERAL and not burns_cpus(entry, window_ns):
+        if threads < SEVERAL and (schedules or not burns_cpus(entry, window_ns)):
             continue
         places: Counter[str] = Counter()
         for call in entry.waits:
@@ -158,7 +161,8 @@ def hidden_waits(
         kind = _virtual(words.values(), comms, window_ns) or _scheduled(words.values(), window_ns)
         if kind is not None:
             found.append(HiddenWaits(kind, comm, tgid))
-        spins = _spinning((one for one in words.values() if one.futex.id not in known), window_ns)
+        schedules = any(share_from(one.waits, names) >= HALF for one in words.values() for names in SCHEDULERS.values())
+        spins = _spinning((one for one in words.values() if one.futex.id not in known), window_ns, schedules)
         if spins is not None:
             found.append(HiddenWaits("spin", comm, tgid, *spins))
         condition = _python_condition((one for one in words.values() if one.futex.id not in known), window_ns)

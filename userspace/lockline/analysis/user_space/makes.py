@@ -28,7 +28,9 @@ from lockline.analysis.user_space.user_evidence import (
     MOST,
     NET_LOCK,
     NET_MONITOR,
+    OCAML_LOCK,
     PARKING_LOT,
+    PERL_LOCK,
     PY_MUTEX,
     PY_PARKED,
     QT_MUTEX,
@@ -100,6 +102,8 @@ _MONO_MONITOR = ("mono_monitor_enter", "Monitor_try_enter", "Monitor:Enter", "Mo
 # Those that wait for a thread to end, or to begin; for work of the pool; for the garbage collector.
 _MONO_OWN = ("Thread:JoinInternal", "Thread:Thread_internal", "mono_threadpool", "worker_park", "mono_gc_")
 
+# Where a thread asks for it: when its turn has ended, when it comes back from a call that waits, and at its start.
+_OCAML = ("caml_thread_yield", "caml_thread_leave_blocking_section", "caml_thread_start", "st_masterlock_acquire")
 # Of Qt 6 and Qt 5.
 _QT_LOCKS = ("tryLockForWrite", "tryLockForRead", "lockForWrite", "lockForRead")
 
@@ -170,6 +174,11 @@ _MAKES = (
     _Make(NET_LOCK, (), (*_NET_MONITOR, *_NET_OWN), peers=True, words=True, files=_CORECLR),
     _Make(MONO_MONITOR, _MONO_MONITOR, conditions=True),
     _Make(MONO_LOCK, (), (*_MONO_MONITOR, *_MONO_OWN), peers=True, conditions=True, files=_MONO),
+    # One thread of OCaml computes at a time (OCaml 5: of each domain).
+    _Make(
+        OCAML_LOCK, _OCAML, ("caml_thread_join", "caml_condition_wait", "caml_mutex_lock"), peers=True, conditions=True
+    ),
+    _Make(PERL_LOCK, ("Perl_pp_lock",), peers=True, conditions=True),
     _Make(QT_MUTEX, ("QBasicMutex::lockInternal",), ("QWaitCondition::",), peers=True),
     _Make(QT_RWLOCK, tuple(f"QReadWriteLock::{method}" for method in _QT_LOCKS), peers=True, conditions=True),
     _Make(QT_SEMAPHORE, ("QSemaphore::acquire", "QSemaphore::tryAcquire"), peers=True),

@@ -12,7 +12,7 @@ PYTHON_CODE = "py::"
 _PYTHON = re.compile(r"python3\.(\d+)")
 # Files that run programs: their functions are no program's own.  Programs are code without a file then, or extensions.
 _INTERPRETERS = re.compile(
-    r"(?:pypy|ruby|perl|php)[\d.]*|php-\w+[\d.]*|node(?:js)?|java|dotnet|mono(?:-\w+)?|beam\.smp"
+    r"(?:pypy|ruby|perl|php)[\d.]*|php-\w+[\d.]*|node(?:js)?|java|dotnet|mono(?:-\w+)?|sbcl|beam\.smp"
     # Behind Python's version stands how it was built: 3.7m, 3.13t (no GIL), 3.12d.
     r"|(?:lib)?python(?:\d[\d.]*[a-z]{0,2})?(?:-dbg)?(?:\.so[\d.]*)?|(?:lib)?lua(?:jit)?[\d.-]*(?:\.so[\d.]*)?"
     r"|lib(?:pypy[\d.]*-c|ruby[\w.-]*?|perl|php[\d.]*|node|jvm|coreclr|mono\w*-[\d.]+)\.so[\d.]*"

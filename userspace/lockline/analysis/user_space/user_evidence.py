@@ -38,6 +38,8 @@ ERLANG_LOCK = "Erlang lock"
 NET_MONITOR = ".NET monitor"
 NET_LOCK = ".NET lock"
 MONO_MONITOR = "Mono monitor"
+PERL_LOCK = "Perl lock()"
+OCAML_LOCK = "OCaml master lock"
 MONO_LOCK = "Mono lock"
 QT_MUTEX = "Qt QMutex"
 QT_RWLOCK = "Qt QReadWriteLock"
@@ -63,7 +65,7 @@ ONCE = "one-time initialization"
 BEHAVIOUR = "unknown make"
 
 # Locks of an interpreter: whoever has it computes.
-INTERPRETERS = (GIL, PYPY_GIL, RUBY_GVL)
+INTERPRETERS = (GIL, PYPY_GIL, OCAML_LOCK, RUBY_GVL)
 
 MOST = 0.8
 HALF = 0.5
@@ -213,6 +215,8 @@ _CALLED_ON_HEAP = {
     FOLLY_MUTEX: "a mutex of folly",
     OPENMP_LOCK: "an OpenMP lock",
     RWLOCK: "a pthread rwlock",
+    PERL_LOCK: "a lock() of Perl",
+    OCAML_LOCK: "OCaml's master lock",
     QT_MUTEX: "a QMutex",
     QT_RWLOCK: "a QReadWriteLock",
     QT_SEMAPHORE: "a QSemaphore",

@@ -10,9 +10,11 @@ from dataclasses import replace
 
 from lockline.analysis.user_space import openmp_waits, pthreads
 from lockline.analysis.user_space.behaviour import (
+    are_brought_work,
     behaves_as_barrier,
     behaves_as_lock,
     wakes_all_who_sleep,
+    work_in_turns,
 )
 from lockline.analysis.user_space.futex_waits import UNCLEAR, nature
 from lockline.analysis.user_space.go_locks import HARDLY, go_threads, goroutines
@@ -211,22 +213,23 @@ def _pairs(processes: Processes) -> Iterable[tuple[Seen, ...]]:
                 yield (entry,)
 
 
-def _barriers(processes: Processes, unclear: Collection[int]) -> Iterable[Recognised]:
+def _barriers(processes: Processes, unclear: Collection[int], window_ns: int) -> Iterable[Recognised]:
     """Barriers of whatever make, OpenMP's among them."""
-    for words in processes.values():
-        for entry in words.values():
-            why = behaves_as_barrier((entry,)) if entry.futex.id in unclear else ""
-            if why:
-                files = {module.rsplit("/", 1)[-1] for call in entry.waits for module in call.modules}
-                openmp = any(name.startswith(openmp_waits.LIBRARIES) for name in files)
-                yield Recognised(
-                    (entry.futex.id,),
-                    OPENMP_BARRIER if openmp else ANY_BARRIER,
-                    lock=False,
-                    sure="high" if openmp else "medium",
-                    why=why,
-                    sites=pthreads.sites_of((entry,)),
-                )
+    for words in _pairs(processes):
+        why = behaves_as_barrier(words) if any(entry.futex.id in unclear for entry in words) else ""
+        if not why:
+            continue
+        files = {module.rsplit("/", 1)[-1] for entry in words for call in entry.waits for module in call.modules}
+        openmp = any(name.startswith(openmp_waits.LIBRARIES) for name in files)
+        if openmp or not work_in_turns(words, window_ns):
+            yield Recognised(
+                tuple(entry.futex.id for entry in words),
+                OPENMP_BARRIER if openmp else ANY_BARRIER,
+                lock=False,
+                sure="high" if openmp else "medium",
+                why=why,
+                sites=pthreads.sites_of(words),
+            )
 
 
 # Whoever waits there waits for a lock or for a queue; that it behaves like a lock tells which.
@@ -266,6 +269,9 @@ def _others(
         ids = tuple(entry.futex.id for entry in words)
         if why:
             yield Recognised(ids, _make_by_behaviour(words), lock=True, sure="medium", why=why)
+        elif any(entry.futex.id in unclear for entry in words) and are_brought_work(words, window_ns):
+            told = "all of its threads sleep there at once, and wait for work that another one brings"
+            yield Recognised(ids, "", lock=False, sure="medium", why=told)
         elif yields and not any(burns_cpus(entry, window_ns) for entry in yields):
             yield _spun(words, any(entry.futex.id in unclear for entry in words))
         elif len(pair) > 1:
@@ -297,7 +303,7 @@ def recognise(
         made(processes, window_ns),
         go_threads(processes, window_ns),
         pthreads.rwlocks(processes, window_ns),
-        _barriers(processes, unclear),
+        _barriers(processes, unclear, window_ns),
         openmp_waits.openmp_waits(processes, window_ns),
         _woken(processes, window_ns),
         python_queues(processes),
