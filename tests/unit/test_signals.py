@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from lockline.analysis.selection import Selection
+from lockline.analysis.user_space import futex
 from lockline.analysis.user_space.futex_waits import (
     CONDITION,
     LOCK,
@@ -228,6 +229,28 @@ def test_whose_doing_the_waiting_is(recording: Path) -> None:
     assert (first["behind"]["id"], first["behind"]["part"]) == (3, 0.8)
     assert (first["to_blame_ns"], second["to_blame_ns"]) == (10 * MS, 9040 * MS)
     assert second["behind"] is None
+
+
+def test_very_many_futexes_are_summed(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file with more than a collector writes, those with most waiting are looked at, and whoever has a holder."""
+    with closing(sqlite3.connect(recording)) as connection:
+        for number in range(100, 120):
+            connection.execute("INSERT INTO futex VALUES (?, 70, 'server', ?, 0, '', '[heap]')", (number, 8 * number))
+            values = total(number, (number * MS,), waiters=1, wakers=1, tasks_woken=1)
+            places = ",".join("?" * len(values))
+            connection.execute(f"INSERT INTO futex_total VALUES ({places})", values)
+        connection.commit()
+    every = document(recording)["futexes"]
+    monkeypatch.setattr(futex, "MOST_FUTEXES", 4)
+    few = document(recording)["futexes"]
+    kept = [entry["id"] for entry in few["futexes"]]
+    assert kept == [2, 3, 120, 119, 118]
+    (light,) = (entry for entry in few["futexes"] if entry["id"] == 120)
+    assert (light["nature"], light["wait_ns"]) == ("condition", sum(range(100, 118)) * MS)
+    assert few["wait_ns"] == every["wait_ns"]
+    with open_recording(recording) as opened:
+        text = render_text.render(make_report(opened, Selection(), 10), Style())
+    assert "18 futexes with the least waiting: too many to look at each; together 1.95 s" in text
 
 
 def test_parked_waiters_in_a_recording(recording: Path) -> None:

@@ -40,8 +40,8 @@ OTHER_FUTEXES = 1
 
 def futex_label(futex: user_rows.Futex) -> str:
     """What a futex is called: its symbol, else the mapping that it lies in; and whose it is."""
-    if futex.id == OTHER_FUTEXES:
-        return "all without a row"
+    if futex.id == OTHER_FUTEXES or not futex.tgid:
+        return futex.name or "all without a row"
     # Anonymous memory that processes share is a file to the kernel.
     place = "shm" if futex.object.startswith("/dev/zero") else futex.object.rsplit("/", 1)[-1]
     what = futex.name or (f"{futex.address:#x} in {place}" if place else "?")
@@ -196,6 +196,8 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
         lines += table(columns, cells)
     if len(waited) > len(shown):
         lines.append(f"  ({len(waited) - len(shown):,} more)")
+    for light in (futex for futex in waited if not futex.futex.tgid and futex.futex.id != OTHER_FUTEXES):
+        lines += _wrapped(f"  {light.why}; together {duration(light.figures.wait_ns)}")
     parked = [futex for futex in shown if futex.nature == PARKED]
     for futex in shown:
         # One of those that are parked stands for the others.

@@ -2,7 +2,7 @@
 """Waits in user space's locks, and what tells them from idle waits (record --futex, docs/futex.md)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from lockline.analysis.behind import Place, Places, behind_of, blame
@@ -44,6 +44,7 @@ from lockline.analysis.user_space.user_evidence import (
     Recognised,
     Seen,
     Site,
+    open_ns,
 )
 from lockline.analysis.user_space.user_locks import recognise
 from lockline.analysis.waits import UNKNOWN_LOCK
@@ -53,6 +54,9 @@ from lockline.base.errors import RecordingError
 from lockline.recording import rows, user_rows
 from lockline.recording.reader import Recording
 
+# Futexes that are asked what they are, more than a collector has at a time (8,192): those with most waiting.  Of a file
+# with 300,000 the others took a minute and 1.5 GB.
+MOST_FUTEXES = 10_000
 # Futexes with tasks and stacks, and tasks and stacks of each.
 FUTEXES_IN_DETAIL = 20
 TASKS_PER_FUTEX = 8
@@ -65,23 +69,70 @@ _YIELDS = 1
 # A row without a process: of those that found no place, or of processes that have ended (docs/recording.md).
 _MANY = "the sum of many futexes: they had no row of their own, or their processes have ended"
 
+_LIGHT = "{:,} futexes with the least waiting: too many to look at each"
+
 _KEPT_IDLE = (
     "one thread waits here, and whoever has the lock waits for input, with other locks at which one thread waits each:"
     " idle threads"
 )
 
 
-def _figures(recording: Recording, waits: int, wait_ns: int, max_ns: int, blob: bytes) -> Figures:
+def _distribution(recording: Recording, blobs: Iterable[bytes]) -> tuple[int, ...]:
     counts = histogram.empty()
     try:
-        histogram.add_blob(counts, blob)
+        for blob in blobs:
+            histogram.add_blob(counts, blob)
     except ValueError as error:
         raise RecordingError(f"{recording.path}: the recording is damaged: {error}") from error
-    return Figures(waits, wait_ns, max_ns, 0, tuple(counts))
+    return tuple(counts)
+
+
+def _figures(recording: Recording, waits: int, wait_ns: int, max_ns: int, blob: bytes) -> Figures:
+    return Figures(waits, wait_ns, max_ns, 0, _distribution(recording, (blob,)))
 
 
 def _possible(row: tuple[object, ...]) -> bool:
-    return all(value >= 0 for value in row if isinstance(value, int))
+    return not any(type(value) is int and value < 0 for value in row)
+
+
+def _apart(
+    totals: Sequence[user_rows.FutexTotal], wanted: Collection[int]
+) -> tuple[list[user_rows.FutexTotal], list[user_rows.FutexTotal]]:
+    """Those that are looked at, with the wanted ones among them, and the others; both in their order."""
+    if len(totals) <= MOST_FUTEXES:
+        return list(totals), []
+    ranked = sorted(totals, key=lambda total: (total.futex not in wanted, -total.wait_ns - open_ns(total), total.futex))
+    first = {total.futex for total in ranked[:MOST_FUTEXES]}
+    return (
+        [total for total in totals if total.futex in first],
+        [total for total in totals if total.futex not in first],
+    )
+
+
+def _as_many(
+    recording: Recording, totals: Sequence[user_rows.FutexTotal], semaphores: Mapping[int, int], id_: int
+) -> Iterator[FutexWaits]:
+    """What these futexes, which nobody looks at, have together, by what their own words tell; ids from id_ on."""
+    by_nature: defaultdict[str, list[user_rows.FutexTotal]] = defaultdict(list)
+    for total in totals:
+        kind, _ = nature(total, is_semaphore(total, semaphores.get(total.futex, 0)))
+        # A sum is no lock.
+        by_nature[UNCLEAR if kind == LOCK else kind].append(total)
+    for number, (kind, entries) in enumerate(sorted(by_nature.items()), id_):
+        one = _summed(entries)._replace(futex=number)
+        waits = (total.histogram for total in entries)
+        figures = Figures(one.slept, one.wait_ns, one.max_ns, 0, _distribution(recording, waits))
+        late = (total.latency_histogram for total in entries)
+        latency = Figures(one.slept, one.latency_ns, one.max_latency_ns, 0, _distribution(recording, late))
+        futex = user_rows.Futex(number, 0, "", 0, 0, f"{len(entries):,} futexes with little waiting", "")
+        yield FutexWaits(futex, one, kind, _LIGHT.format(len(entries)), figures, latency, False)
+
+
+def _wanted(recording: Recording) -> set[int]:
+    """Futexes that are looked at whatever their waiting: who has them is known."""
+    return {row.futex for row in recording.table(user_rows.FutexOwnedWait)} | {
+        row.futex for row in recording.table(user_rows.FutexHolder)
+    }
 
 
 def _tasks(samples: Iterable[user_rows.FutexSample], waiters: Mapping[int, rows.Waiter]) -> tuple[FutexTask, ...]:
@@ -498,10 +549,12 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     totals = [row for row in recording.table(user_rows.FutexTotal) if row.futex in known and _possible(row)]
     if not totals:
         return Futexes((), ()) if _were_recorded(recording) else None
+    totals, light = _apart(totals, _wanted(recording))
     semaphores = {row.futex: row.calls for row in recording.table(user_rows.FutexSemaphore)}
     samples: defaultdict[int, list[user_rows.FutexSample]] = defaultdict(list)
+    left_out = {total.futex for total in light}
     for sample in recording.table(user_rows.FutexSample):
-        if _possible(sample):
+        if _possible(sample) and sample.futex not in left_out:
             samples[sample.futex].append(sample)
     found = []
     for total in totals:
@@ -520,6 +573,8 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     blocked = _blocked(recording, known)
     idle = kept_idle(blocked)
     words = [replace(entry, nature=CONDITION, why=_KEPT_IDLE) if entry.futex.id in idle else entry for entry in words]
+    if light:
+        sums += _as_many(recording, light, semaphores, max(known) + 1)
     words, unseen, hidden = _with_makes(recording, _with_parked(words, samples, waiters), samples, waiters, length_ns)
     found = [*words, *sums]
     rank = {nature: place for place, nature in enumerate(NATURES)}

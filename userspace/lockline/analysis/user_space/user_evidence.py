@@ -319,10 +319,22 @@ def _forms(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(form for name in names for form in (name, _mangled(name))))
 
 
+# One text is searched for each form once, in place of each function: no form has a line's end.  Where many stacks are
+# asked the same, as of thousands of threads of one program, the answers are kept.
+@functools.lru_cache(maxsize=1 << 12)
+def _text(functions: tuple[str, ...]) -> str:
+    return "\n".join(functions)
+
+
+@functools.lru_cache(maxsize=1 << 17)
+def _has(functions: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    text = _text(functions)
+    return any(form in text for form in _forms(names))
+
+
 def has(functions: Iterable[str], names: Collection[str]) -> bool:
     """Whether one of these functions has one of the names in its own."""
-    forms = _forms(tuple(names))
-    return any(form in function for function in functions for form in forms)
+    return _has(tuple(functions), tuple(names))
 
 
 def below_c_library(frames: Sequence[rows.Frame]) -> Sequence[rows.Frame]:
