@@ -74,7 +74,7 @@ class Interrupts:
 
 @dataclass(frozen=True)
 class Differing:
-    """An instruction of which the disassembler says another thing than the watchpoints."""
+    """An instruction where the disassembler and the watchpoints differ."""
 
     symbol: Name = shown("the function", "code.symbol")
     symbol_offset: int | None = shown("in it", lambda part, _: offset_of(part.code.symbol, part.code.offset))
@@ -93,8 +93,8 @@ class Told:
     watchpoint: Count = shown("by the watchpoints that the access hit")
     remembered: Count = shown("by those that other accesses of the same instruction hit")
     untold: Count = shown("neither read nor write here")
-    compared: Count = shown("told by both")
-    disagreed: Count = shown("of these, those of which they say another thing; they count as the watchpoints told")
+    compared: Count = shown("accesses that both know")
+    disagreed: Count = shown("of these, those where the two differ; the watchpoints' word counts")
     differing: tuple[Differing, ...] = shown(
         f"instructions of these, most such accesses first, at most {DIFFERING}",
         lambda told, _: told.differing[:DIFFERING],
