@@ -434,6 +434,18 @@ def test_the_two_ends_of_a_queue_wait_for_each_other() -> None:
     assert found((0, "one", 300, 900), (8, "other", 300, 900)) == "false sharing"
 
 
+def test_who_reads_some_of_what_one_writes_makes_no_slots() -> None:
+    """One writes a record of several words; all read its beginning.  Only the readers make the CPUs differ."""
+
+    def found(*offsets: int) -> str:
+        rows = [access((offset, "advance", 0, 300), count=1) for offset in (0, 8, 16)[: len(offsets) + 1]]
+        rows += [access((offset, "read_it", 400 if offset == 0 else 60, 0), count=90) for offset in offsets]
+        return judged(*rows).verdict
+
+    assert found(0) == "true sharing"
+    assert found(0, 8) == "true sharing"
+
+
 def test_cpus_that_only_read_what_others_write_show_true_sharing() -> None:
     """Half of the CPUs count a word up, the others poll it and write beside it; both pay for the word."""
 

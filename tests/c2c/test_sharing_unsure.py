@@ -189,3 +189,17 @@ def test_a_member_without_a_store_among_few_may_be_written() -> None:
 
     assert found(30) == "false sharing"
     assert found(2) == "too little evidence"
+
+
+def test_who_always_waits_for_a_count_beside_a_lock_waits_wherever_it_lies() -> None:
+    """Each holder changes the count: who reads it so seldom that all reads wait finds it changed on any line."""
+
+    def found(loads: int) -> str:
+        spins = access((0, "native_queued_spin_lock_slowpath", 300, 100), count=16)
+        holds = access((8, "pool_get", 10, 100), count=16)
+        reads = access((8, "pool_count", 300, 0), count=16)
+        reads = replace(reads, counts=reads.counts._replace(loads=loads, records=loads))
+        return judged(spins, holds, reads).confidence
+
+    assert found(5000) == "high"
+    assert found(300) == "medium"

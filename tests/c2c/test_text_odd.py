@@ -2,6 +2,7 @@
 """Texts as pagers, terminals, chats, trackers and editors leave them: no figure is lost or changed."""
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,64 @@ def test_a_wrapped_row_that_ends_within_a_list_of_cpus_keeps_its_figures() -> No
     read = parse(cut)
     assert [row.symbol for row in read.details[0].rows] == ["own_slot"]
     assert read.problems
+
+
+def _in_its_column(text: str, parts: slice = slice(None)) -> None:
+    """Every figure that is read stands where the whole text has it; and if one of these parts is lost, that is said."""
+    try:
+        read = parse(text)
+    except LocklineError:
+        return
+    whole = parse(TEXT)
+    rows = {row.code: row for detail in whole.details for row in detail.rows}
+    totals = {detail.address: dict(detail.totals) for detail in whole.details}
+    table = {row.address: dict(row.counts) for row in whole.table}
+    known = {row.address: {name for name in row.counts if name[0] != "?"} for row in read.table}
+    assert all(row.counts[name] == table[row.address][name] for row in read.table for name in known[row.address])
+    assert all(dict(whole.counts)[name] == value for name, value in read.counts.items())
+    for detail in read.details:
+        if detail.address >= 0:
+            shown = {name: value for name, value in detail.totals.items() if name[0] != "?"}
+            assert shown.items() <= totals[detail.address].items()
+        for row in detail.rows:
+            if row.code is None:
+                continue
+            there = rows[row.code]
+            shares = {name: share for name, share in row.percents.items() if name[0] != "?"}
+            assert shares.items() <= dict(there.percents).items()
+            assert row.cycles.items() <= dict(there.cycles).items()
+            assert row.records in (None, there.records)
+            assert row.cpu_count in (None, there.cpu_count)
+    assert read.problems or figures(read)[parts] == WANTED[parts]
+
+
+@pytest.mark.parametrize("width", range(6, 60))
+def test_what_is_cut_at_its_left_is_not_read_as_something_else(width: int) -> None:
+    """The rows alone, as marked in a terminal by columns: a percentage loses digits, then its column is gone."""
+    rows = TEXT[TEXT.index("Shared Cache Line Distribution") :]
+    # A column that is gone with its name is one that was left out.
+    _in_its_column("\n".join(line[width:] for line in rows.split("\n")), slice(0))
+
+
+@pytest.mark.parametrize("width", range(36, 50))
+def test_a_count_that_is_cut_at_its_right_is_none(width: int) -> None:
+    _in_its_column("\n".join(line[:width] for line in TEXT.split("\n")))
+
+
+@pytest.mark.parametrize("field", range(2, 20))
+def test_a_value_that_is_missing_within_a_row_does_not_move_the_others(field: int) -> None:
+    """As a reader of pictures loses one: the rows of the first table have all the same one value less."""
+    lines = []
+    for line in TEXT.split("\n"):
+        words = list(re.finditer(r"\S+", line))
+        first = len(words) > field + 2 and "0x" in line and "%" in line and not line.lstrip().startswith("#")
+        if first and "[k]" not in line:
+            line = line[: words[field].start()] + line[words[field].end() :]
+        lines.append(line)
+    _in_its_column("\n".join(lines))
+
+
+@pytest.mark.parametrize(("name", "left"), [(" L1 Hit", "    Hit"), ("L1 Miss", "   Miss"), ("    load", "        ")])
+def test_a_name_that_a_header_has_lost_is_no_other_column(name: str, left: str) -> None:
+    assert name in TEXT
+    _in_its_column(TEXT.replace(name, left))

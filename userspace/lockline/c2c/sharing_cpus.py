@@ -156,9 +156,24 @@ def _slots(parts: list[Part]) -> bool:
 
     The same code on an array that all threads use would run on as many CPUs at each place.
     """
-    return all(same_code(parts[0].accesses, part.accesses) for part in parts) and all(
-        any(differ(part.users, other.users) for other in parts if other is not part) for part in parts
+    if not all(same_code(parts[0].accesses, part.accesses) for part in parts):
+        return False
+    # Others read or write some of them too: who uses all of them tells.
+    common = frozenset.intersection(*(frozenset(row.function for row in part.accesses if named(row)) for part in parts))
+    users = [users_of([row for row in part.accesses if not common or row.function in common]) for part in parts]
+    return all(any(differ(one, other) for other in users if other is not one) for one in users)
+
+
+def _written_together(one: Part, other: Part) -> bool:
+    """Whether the same code writes both, and others only read one of them: these are what makes the users differ."""
+    if not (code_known(one.main) and code_known(other.main)):
+        return False
+    (changing, reading), (changing_other, reading_other) = (
+        [{row.function for row in rows} for rows in _changing_and_reading([part])] for part in (one, other)
     )
+    if "" in changing or changing != changing_other:
+        return False
+    return bool(reading - changing) != bool(reading_other - changing)
 
 
 def _writers(fought: list[Part], written: list[Part], everyone: list[Part], stores_told: bool) -> Sharing:
@@ -178,7 +193,7 @@ def _writers(fought: list[Part], written: list[Part], everyone: list[Part], stor
             reason = f"{places([first])} pays more often than all the others together could take the line from it"
             reason += _ends_beside(fought, written) if stores_told else ""
             return Sharing("true", "shown", tuple(everyone), reason, 0.0)
-    if all(differ(one.users, other.users) for one, other in pairs):
+    if all(differ(one.users, other.users) and not _written_together(one, other) for one, other in pairs):
         return Sharing("false", "shown", tuple(everyone), "mostly other CPUs use each of them", None)
     if _slots(everyone):
         reason = "the same code uses each of them, but not on as many CPUs: each is some threads' own"

@@ -278,7 +278,7 @@ def _may_be_of_cpus(parts: Sequence[Part]) -> bool:
     return bool(reduce(and_, [{access.code for access in part.main} for part in parts]))
 
 
-def _writes_between(paid: float, uses: int) -> float:
+def writes_between(paid: float, uses: int) -> float:
     """How many writes of others come between two uses of which so many in all are paid for."""
     return -log(1 - min(SATURATED, paid / max(1, uses)))
 
@@ -308,7 +308,7 @@ class _Line:
         paid = 0.0
         for row in self._rows:
             paid += row[2]
-        self._writes = _writes_between(paid, self._uses)
+        self._writes = writes_between(paid, self._uses)
         self._kept: dict[int, float] = {}
 
     def kept(self, row: _Row, part: Part) -> float:
@@ -342,7 +342,7 @@ class _Line:
                 if others & threads:
                     uses += loads
                     paid += price
-            writes = _writes_between(paid, uses)
+            writes = writes_between(paid, uses)
         at_bytes = sum([one.loads for one in self._own[id(part)] if one.threads & threads])
         between = writes * very / every
         return row.loads * (1 - exp(-between * uses / max(1, at_bytes)))

@@ -276,11 +276,20 @@ _PARETO = {
 }
 
 
+# Of those that the table of offsets of any version has, without the columns that were proposed.
+MOST_SHARES = 5
 # Columns of percentages.
 _SHARES = (
     *("remote_hitm", "local_hitm", "remote_peer", "local_peer", "llc_hit", LOAD_HIT, LOAD_MISS, TOTAL_PEER),
     *("store_l1_hit", "store_l1_miss", "store_unknown"),
 )
+
+
+def is_cut_at_left(words: Sequence[str]) -> bool:
+    """Whether it is a header of the table of offsets whose first name has lost its begin: its values have too."""
+    first = words[0] if words else ""
+    left = first and first not in _PARETO and any(name.endswith(first) for name in _PARETO)
+    return bool(left) and is_pareto_header(words) and {"Offset", "Code address"} <= set(words)
 
 
 def pareto_layout(words: Sequence[str], group: str) -> Layout:
@@ -299,6 +308,10 @@ def pareto_layout(words: Sequence[str], group: str) -> Layout:
             columns.append(NODE if columns and columns[-1] == OFFSET else CPU_NODES)
         else:
             columns.append(_PARETO.get(word, UNKNOWN + word))
+    # One of both alone is what is left of L1 Hit or L1 Miss.
+    if [name for name in columns if name in (LOAD_HIT, LOAD_MISS)] != [LOAD_HIT, LOAD_MISS]:
+        unknown = {LOAD_HIT: UNKNOWN + "Hit", LOAD_MISS: UNKNOWN + "Miss"}
+        columns = [unknown.get(name, name) for name in columns]
     # A name that is the begin of another one: the terminal, or who copied the text, has cut the lines there.
     last = words[-1] if words else ""
     begin = columns[-1:] == [UNKNOWN + last] and any(name.startswith(last) for name in (*_PARETO, "Node"))

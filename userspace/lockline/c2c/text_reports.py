@@ -4,7 +4,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lockline.c2c import text_layouts as layouts
 from lockline.c2c.text_layouts import Layout
@@ -179,6 +179,8 @@ class Scanner:
         self._open: _OpenDetail | None = None
         self._callchain = False
         self._cut_header = False
+        self._odd_totals = False
+        self._widest = max((len(line.text.rstrip()) for line in lines), default=0)
         self._last_filled = max((i for i, line in enumerate(lines) if line.text.strip()), default=-1)
         # Rows and headers that go on in the next line.
         self.wrapped = 0
@@ -285,7 +287,11 @@ class Scanner:
         match = _VALUE.match(value.strip())
         if not match:
             self._draft.problem(line.number, "no count: " + _shown(line.text))
-        elif self._at == self._last_filled and value.startswith("  ") and len(value.rstrip()) < 11:
+        elif (
+            (self._at == self._last_filled or len(line.text.rstrip()) == self._widest)
+            and value.startswith("  ")
+            and len(value.rstrip()) < 11
+        ):
             # perf prints these ten characters wide.
             self._draft.problem(line.number, "the text ends within a count: " + _shown(line.text))
         else:
@@ -307,9 +313,11 @@ class Scanner:
 
     def _header(self, line: Line) -> bool:
         first = line.text.lstrip(" #").split(None, 1)
-        if not first or first[0] not in _HEADER_FIRST:
+        if not first:
             return False
         words = layouts.header_words(line.text[:2000])
+        if first[0] not in _HEADER_FIRST and not layouts.is_cut_at_left(words):
+            return False
         table = layouts.is_table_header(words)
         words = self._stacked(line) or self._header_rest(words)
         if not table and not layouts.is_pareto_header(words):
@@ -524,7 +532,13 @@ class Scanner:
             return None
         if totals is None and layouts.SYMBOL not in layout.names:
             return None
-        if totals is not None and totals - len(layout.percents) not in (0, 1):
+        if totals is None and self._odd_totals:
+            return None
+        # Without its number a line may have lost the column behind it too: four of the five of newer versions are left.
+        cut = totals == len(layout.percents) < layouts.MOST_SHARES
+        if totals is not None and (cut or totals - len(layout.percents) not in (0, 1)):
+            # Values are missing in the rows or in the totals: neither tells which columns there are.
+            self._odd_totals = True
             return None
         told = "the figures above are of peer snoops" if peers else "there are HITM above"
         if not hitm and not peers:
@@ -606,8 +620,13 @@ class Scanner:
         assert self._open
         if not error.incomplete:
             try:
-                self._open.rows.append(parse_offset_row(self._pareto, line.text, line.number, cut=True))
-                self._draft.problem(line.number, f"its figures are read, its names are not: {error}")
+                row = parse_offset_row(self._pareto, line.text, line.number, cut=True)
+                what = "its figures are read, its names are not"
+                if error.shifted:
+                    row = replace(row, cycles={}, records=None, cpu_count=None)
+                    what = "its shares and its place are read, nothing behind them"
+                self._open.rows.append(row)
+                self._draft.problem(line.number, f"{what}: {error}")
             except RowError:
                 self._draft.problem(line.number, f"no row of the offsets: {error}")
             return

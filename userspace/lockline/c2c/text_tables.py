@@ -15,13 +15,15 @@ _MAX_NODES = 1024
 # perf's counters have 32 bits, a few are sums of them; with means of weights their products fit into 64 bits.
 _COUNT = re.compile(r"\d{1,10}")
 _MAX_MEAN = 10**8
-_PERCENT = re.compile(r"(\d{1,3})(?:\.(\d{1,6}))?%")
+# No 00.00%: that is what is left of 100.00%.
+_PERCENT = re.compile(r"(\d|[1-9]\d{1,2})(?:\.(\d{1,6}))?%")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _NODES = re.compile(r"N/A|\d{1,4}(?:[-,]\d{1,4})*")
 _SIGNED = re.compile(r"-?\d{1,10}")
 _THREAD = re.compile(r"(-?\d{1,10}):(.*)")
 _WORD = re.compile(r"\S+")
 _SYMBOL = re.compile(r"(?:0x[0-9a-fA-F]+ +\S +)?\[(\S)\] *(.*)")
+_NUMBER_BEFORE = re.compile(r"\d+\s+\[")
 _NAME = re.compile(r"[A-Za-z_~<]")
 _COLUMN_GAP = re.compile(r"\s{2,}")
 _SYMBOL_OFFSET = re.compile(r"(\S.*)\+(\d{1,9})")
@@ -40,11 +42,15 @@ NOWHERE = -1
 
 
 class RowError(ValueError):
-    """A row that is not as its header has it; incomplete: its end is missing, perhaps on the next line."""
+    """A row that is not as its header has it; incomplete: its end is missing, perhaps on the next line.
 
-    def __init__(self, message: str, incomplete: bool = False) -> None:
+    shifted: it has more numbers before its names than the header, so that those behind the code are of no column.
+    """
+
+    def __init__(self, message: str, incomplete: bool = False, shifted: bool = False) -> None:
         super().__init__(message)
         self.incomplete = incomplete
+        self.shifted = shifted
 
 
 @dataclass(frozen=True)
@@ -233,6 +239,9 @@ def parse_table_row(layout: Layout, words: Sequence[str], number: int) -> tuple[
     if not counts:
         raise RowError("no counts")
     problems += broken_sums(counts)
+    if len(words) < len(columns) and len(problems) > 1:
+        # Its end is not what is missing: values are gone within, and those behind them are of other columns.
+        raise RowError(f"{len(words) + 1} of {len(columns)} columns, and not the first ones: {problems[1]}")
     return TableRow(number, index, address, nodes, pa_count, counts, share), problems
 
 
@@ -321,7 +330,7 @@ def _symbol(text: str, edited: bool) -> tuple[str, str]:
     if not match and edited and _NAME.match(text):
         return "", text
     if not match:
-        raise RowError(f"'{text[:30]}' is not a symbol")
+        raise RowError(f"'{text[:30]}' is not a symbol", shifted=bool(_NUMBER_BEFORE.match(text)))
     name = match[2].removesuffix(" (inlined)").strip()
     return _SPACES.get(match[1], "other"), "" if _ADDRESS.fullmatch(name) else name
 
@@ -383,7 +392,8 @@ def parse_offset_row(layout: Layout, text: str, number: int, cut: bool = False) 
             tid, comm, at = _thread_words(words, at, layout, text[spans[at][0] :])
             continue
         if column in layout.percents:
-            percents[column] = _percent(word)
+            if not column.startswith(layouts.UNKNOWN) or "%" not in word:
+                percents[column] = _percent(word)
         elif column in (layouts.OFFSET, layouts.CODE):
             numbers[column] = _address(word)
         elif column == layouts.NODE:
@@ -397,6 +407,9 @@ def parse_offset_row(layout: Layout, text: str, number: int, cut: bool = False) 
         elif not column.startswith(layouts.UNKNOWN):
             numbers[column] = _count(word)
         at += 1
+    if len({percent.scale for percent in percents.values()}) > 1 and next(iter(percents.values())).scale == 1:
+        # perf prints them all alike.
+        raise RowError(f"'{words[0][:20]}' is what is left of a percentage")
     names: dict[str, str] = {}
     nodes = ""
     if not cut:

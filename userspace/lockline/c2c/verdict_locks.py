@@ -6,6 +6,7 @@ to the next wherever it lies, so that apart from the lock it may cost as much, o
 """
 
 from collections.abc import Sequence
+from math import exp
 
 from lockline.base.values import replace
 from lockline.c2c.functions import is_lock_function
@@ -13,7 +14,7 @@ from lockline.c2c.members import is_sequence_type
 from lockline.c2c.model import Judgement, Part
 from lockline.c2c.parts import LOCK_BYTES, cost
 from lockline.c2c.sharing_model import BOTH, MAINLY, MEMBER, MOST, is_written, places
-from lockline.c2c.sharing_threads import TRY_APART
+from lockline.c2c.sharing_threads import TRY_APART, writes_between
 from lockline.c2c.users import named
 from lockline.c2c.verdict_case import Case, percent
 
@@ -122,8 +123,8 @@ def _may_be_sequence_count(part: Part, lock: Part) -> bool:
 def surely_for_the_lock(locks: Sequence[Part], others: Sequence[Part]) -> float:
     """The share of the line's cost that members beside its locks pay for the writes to other bytes.
 
-    That is what functions pay that write nothing beside the lock.  Of it they pay for the member's own writes as often
-    as the line's writes are to the member.
+    That is what functions pay that write nothing beside the lock.  How often they pay tells how many writes come
+    between two of their uses; some of these are to the member, and would be waited for wherever it lies.
     """
     writing = {row.function for part in others if is_written(part) for row in part.main if row.wrote}
     writes = sum(row.wrote for part in (*locks, *others) for row in part.accesses)
@@ -133,6 +134,11 @@ def surely_for_the_lock(locks: Sequence[Part], others: Sequence[Part]) -> float:
             continue
         own = sum(row.wrote for row in part.main) if is_written(part) else 0
         paid = sum(row.transfers for row in part.accesses)
-        read = sum(row.transfers for row in part.accesses if not is_written(part) or row.function not in writing)
-        share += part.share * (read / paid if paid else 1.0) * (1 - own / max(1, writes))
+        readers = [row for row in part.accesses if not is_written(part) or row.function not in writing]
+        read, uses = sum(row.transfers for row in readers), sum(row.found for row in readers)
+        stays = own / max(1, writes)
+        if read:
+            between = writes_between(read, uses)
+            stays = (1 - exp(-between * stays)) / (1 - exp(-between))
+        share += part.share * (read / paid if paid else 1.0) * (1 - stays)
     return share
