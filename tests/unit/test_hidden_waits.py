@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs whose waits their futexes do not explain (record --futex)."""
 
+from dataclasses import replace
+
 import pytest
 
 from lockline.analysis.user_space.hidden_waits import HiddenWaits, hidden_waits
 from lockline.analysis.user_space.user_evidence import YIELD_OP, Seen
-from user_words import WINDOW, from_functions, word
+from user_words import WINDOW, frame, from_functions, word
 
 SLEPT = 20 * WINDOW // 1_000_000_000 or 20
 COMMS = {1: "ForkJoinPool-1-", 2: "ForkJoinPool-1-", 3: "VirtualThread-u", 4: "ForkJoinPool-2-"}
@@ -96,3 +98,15 @@ def test_schedulers_at_rest_look_for_tasks_before_they_sleep(function: str, thre
     )
     words = [word(2, 4096, slept=2, waits=(from_functions("syscall", function, task=1),)), yields]
     assert [one.kind for one in hidden_waits(words, {2}, {}, WINDOW)] == ["spin"] * told
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [("/opt/dotnet/libcoreclr.so", False), ("/usr/lib/erlang/bin/beam.smp", False), ("/srv/app", True)],
+)
+def test_a_run_time_looks_for_work_before_it_sleeps(file: str, told: bool) -> None:
+    """Idle workers of .NET at a SemaphoreSlim, 200 jobs a second: 0.04 threads."""
+    frames = (frame("__sched_yield", "/lib/libc.so.6"), frame("SwitchToThread", file))
+    waits = (replace(from_functions("__sched_yield", "SwitchToThread"), frames=frames),)
+    yields = word(3, 1, ops=YIELD_OP, calls=16_500, wait_ns=round(0.04 * WINDOW), waits=waits)
+    assert [one.kind for one in hidden_waits([yields], (), {}, WINDOW)] == ["spin"] * told

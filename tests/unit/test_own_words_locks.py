@@ -5,6 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from lockline.analysis.model import Figures
+from lockline.analysis.user_space.futex import _as_one
+from lockline.analysis.user_space.futex_waits import UNCLEAR, FutexWaits
 from lockline.analysis.user_space.user_evidence import (
     ATOMICS,
     ERLANG_LOCK,
@@ -16,10 +19,13 @@ from lockline.analysis.user_space.user_evidence import (
     PY_MUTEX,
     TBB_MUTEX,
     Calls,
+    Recognised,
     Seen,
 )
 from lockline.analysis.user_space.user_locks import recognise
-from user_words import PARK, WINDOW, one, parked, word
+from lockline.base import histogram
+from lockline.recording import rows
+from user_words import MS, PARK, WINDOW, one, parked, word
 
 TBB_LOCK = ("syscall", "tbb::detail::r1::wait_on_address", "tbb::detail::d1::mutex::lock", "serve")
 
@@ -197,3 +203,55 @@ def test_those_who_wake_each_other_are_one_lock() -> None:
     ]
     found = one(recognise([*lock, *pool], (), WINDOW))
     assert (found.make, found.words) == (JAVA_LOCK, (2, 3, 4))
+
+
+def sleeper(task: int, slept: int, timed_out: int, wait_ns: int, timed_out_ns: int, wakes: int = 0) -> list[Seen]:
+    """A thread of .NET at its own word: Thread.Sleep() sleeps there as well, until its timeout."""
+    frames = (rows.Frame(1, "CorUnix::InternalSleepEx", 0, "libcoreclr.so"),)
+    waits = (Calls(task, ("__futex_wait", "CorUnix::InternalSleepEx"), (), slept, wait_ns, frames),)
+    figures = {"timed_out": timed_out, "timed_out_ns": timed_out_ns, "wait_ns": wait_ns, "slept": slept}
+    found = [word(task, 4096 * task, waits=waits, wakers_of=(), **figures)]
+    words = parked(NET_WAIT, (2, 3, 4), WINDOW * 6 // 10, "libcoreclr.so")
+    wakers = (*words[0].wakes, *((Calls(task, (), (), wakes, 0),) if wakes else ()))
+    return [*found, *(replace(one, wakes=wakers) for one in words)]
+
+
+def test_a_thread_that_only_sleeps_waits_for_no_lock_of_net() -> None:
+    """The main thread in Thread.Sleep(4000), at the end woken once by another one."""
+    (found,) = (one for one in recognise(sleeper(9, 8, 1, WINDOW, WINDOW * 99 // 100), (), WINDOW) if one.lock)
+    assert (found.make, set(found.words), found.without_timeouts) == (NET_LOCK, {2, 3, 4}, True)
+
+
+def test_a_lock_of_net_is_held_over_a_sleep() -> None:
+    """All of its threads sleep at such words: those in Thread.Sleep() have it."""
+    frames = (rows.Frame(1, "CPalSynchronizationManager::BlockThread", 0, "libcoreclr.so"),)
+    figures = {"timed_out": 500, "timed_out_ns": WINDOW // 3, "wait_ns": WINDOW}
+    words = [
+        word(
+            task,
+            4096 * task,
+            waits=(Calls(task, NET_WAIT, (), 10, 10, frames),),
+            wakers_of=tuple(Calls(other, (), (), 5, 0) for other in (2, 3, 4) if other != task),
+            **figures,
+        )
+        for task in (2, 3, 4)
+    ]
+    (found,) = recognise(words, (), WINDOW)
+    assert (found.make, found.lock, "2.0 on average" in found.why) == (NET_LOCK, True, True)
+
+
+def test_a_thread_that_sleeps_between_jobs_brings_them() -> None:
+    """Idle workers of .NET at Monitor.Wait(); who pulses them sleeps for 5 ms each time."""
+    words = sleeper(9, 700, 700, WINDOW, WINDOW, wakes=200)
+    assert [one for one in recognise(words, (), WINDOW) if one.lock] == []
+
+
+@pytest.mark.parametrize(("without", "left"), [(True, (600, 60 * MS)), (False, (1000, 160 * MS))])
+def test_sleeps_are_in_no_row_of_a_lock_of_net(without: bool, left: tuple[int, int]) -> None:
+    seen = word(2, 4096, wait_ns=160 * MS, timed_out=400, timed_out_ns=100 * MS)
+    figures = Figures(1000, 160 * MS, MS, 0, tuple(histogram.empty()))
+    row = FutexWaits(seen.futex, seen.total, UNCLEAR, "", figures, figures)
+    known = Recognised((2,), NET_LOCK, lock=True, sure="medium", why="", without_timeouts=without)
+    found = _as_one([row], known, {})
+    assert (found.figures.waits, found.figures.wait_ns) == left
+    assert (found.total.slept, found.total.wait_ns) == left

@@ -64,6 +64,8 @@ def test_what_is_of_an_interpreter_is_not_the_programs(symbol: str, module: str)
             ("pthread_cond_wait", "", "(wrapper managed-to-native) object:__icall (object)", "Shop:Book (object)"),
             "Shop:Book",
         ),
+        # As CoreCLR's has it.
+        (("__futex_wait", "void [Shop] Shop.Till::Book(object)[Optimized]"), "Shop.Till::Book"),
         # Where a variable that is static in a function is made.
         (("syscall", "__cxa_guard_acquire", "settings"), "settings"),
     ],

@@ -190,17 +190,20 @@ def wakes_all_who_sleep(words: Sequence[Seen]) -> bool:
     return waiters >= _BARRIER_THREADS and _woken_by_a_call(words) >= _ALL * (waiters - 1)
 
 
+def mostly_brought(words: Sequence[Seen]) -> bool:
+    """Whether threads that never wait at these words, or hardly, make half of the wakes there."""
+    brings = bring_work(words)
+    wakes = [(call.task in brings, call.waits) for entry in words for call in entry.wakes]
+    return sum(count for brought, count in wakes if brought) >= HALF * sum(count for _, count in wakes) > 0
+
+
 def are_brought_work(words: Sequence[Seen], window_ns: int) -> bool:
     """Whether all threads that wait at these words sleep there at once, and most are woken by one that never does.
 
     Who takes a lock as often as they do waits for it as often: that one brings them work, which they may pass on.
     """
-    brings = bring_work(words)
-    tasks = {call.task for entry in words for call in entry.waits} - brings
-    if are_crowd(words) or asleep(words, window_ns) <= len(tasks) - 1 + _MOMENT:
-        return False
-    wakes = [(call.task in brings, call.waits) for entry in words for call in entry.wakes]
-    return sum(count for brought, count in wakes if brought) >= HALF * sum(count for _, count in wakes) > 0
+    tasks = {call.task for entry in words for call in entry.waits} - bring_work(words)
+    return not are_crowd(words) and asleep(words, window_ns) > len(tasks) - 1 + _MOMENT and mostly_brought(words)
 
 
 def work_in_turns(words: Sequence[Seen], window_ns: int) -> bool:

@@ -9,17 +9,21 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from lockline.analysis.user_space.program_functions import heaviest_name, innermost_own
+from lockline.analysis.user_space.run_times import is_interpreter
 from lockline.analysis.user_space.user_evidence import (
     HALF,
+    MOST,
     SEVERAL,
     Calls,
     Seen,
     at_pypy_lock,
+    below_c_library,
     burns_cpus,
     by_process,
     is_yields,
     place_of,
     share_from,
+    share_of,
     waiting,
     waits_for_notice,
 )
@@ -130,6 +134,12 @@ def _program_at(call: Calls) -> str:
     return innermost_own(call.frames) or place_of(call)
 
 
+def _in_run_time(call: Calls) -> bool:
+    """Whether a run time's own code yields: .NET's and BEAM's threads look for work for a while before they sleep."""
+    caller = next(iter(below_c_library(call.frames)), None)
+    return caller is not None and is_interpreter(caller.module)
+
+
 def _spinning(words: Iterable[Seen], window_ns: int, schedules: bool) -> tuple[float, str] | None:
     """Threads that yield on average, and where; None: hardly any.
 
@@ -137,7 +147,8 @@ def _spinning(words: Iterable[Seen], window_ns: int, schedules: bool) -> tuple[f
     """
     for entry in filter(is_yields, words):
         threads = waiting((entry,), window_ns)
-        if threads < SEVERAL and (schedules or not burns_cpus(entry, window_ns)):
+        looks = schedules or share_of(entry.waits, _in_run_time) >= MOST
+        if threads < SEVERAL and (looks or not burns_cpus(entry, window_ns)):
             continue
         places: Counter[str] = Counter()
         for call in entry.waits:

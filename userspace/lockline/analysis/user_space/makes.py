@@ -4,11 +4,12 @@
 import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from lockline.analysis.user_space.behaviour import (
     WAITS_EACH,
-    bring_work,
     held_over_wait,
+    mostly_brought,
     nobody_holds,
     wait_again,
     wake_each_other,
@@ -70,7 +71,8 @@ class _Make:
     has a condition variable, and most have a mutex, where its threads wait for that.  queues: idle workers
     wait there too, which only functions with one of these in their names tell from those who wait for a lock.  files:
     also who waits in a file called so, whatever the function, as stripped ones have no names; what lies in its own data
-    is no program's.
+    is no program's.  sleeps: a thread sleeps for a while at the
+    same word, too.
     """
 
     name: str
@@ -82,6 +84,7 @@ class _Make:
     conditions: bool = False
     queues: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    sleeps: bool = False
 
 
 # A thread of CoreCLR has a condition variable of its own, and waits there whatever for.  A monitor's owner wakes one of
@@ -171,7 +174,7 @@ _MAKES = (
     ),
     _Make(NET_MONITOR, _NET_MONITOR, words=True),
     # SemaphoreSlim, a wait handle, a lock of the program's own making; of a stripped run time a monitor too.
-    _Make(NET_LOCK, (), (*_NET_MONITOR, *_NET_OWN), peers=True, words=True, files=_CORECLR),
+    _Make(NET_LOCK, (), (*_NET_MONITOR, *_NET_OWN), peers=True, words=True, files=_CORECLR, sleeps=True),
     _Make(MONO_MONITOR, _MONO_MONITOR, conditions=True),
     _Make(MONO_LOCK, (), (*_MONO_MONITOR, *_MONO_OWN), peers=True, conditions=True, files=_MONO),
     # One thread of OCaml computes at a time (OCaml 5: of each domain).
@@ -248,6 +251,16 @@ def _takes_turns(make: _Make, entry: Seen, wakers: Collection[int]) -> bool:
     return bool(named) or wakes or entry.total.slept > WAITS_EACH
 
 
+def _without_timeouts(entry: Seen) -> Seen | None:
+    """A thread's word without its sleeps, which end by their timeout; None: it hardly waited there besides."""
+    total = entry.total
+    waits = total.slept - total.timed_out
+    if waits < WAITS_EACH or total.timed_out_ns >= MOST * total.wait_ns > 0:
+        return None
+    rest = total._replace(slept=waits, wait_ns=total.wait_ns - total.timed_out_ns, timed_out=0, timed_out_ns=0)
+    return replace(entry, total=rest)
+
+
 def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns: int) -> Iterable[Recognised]:
     part = circles if make.peers else apart
     for circle in (
@@ -268,7 +281,7 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
         if make.peers and (not several or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
             continue
         # Without names, idle workers look alike.
-        if make.peers and make.conditions and make.files and bring_work(circle):
+        if make.peers and make.files and mostly_brought(circle):
             continue
         few = total_of(circle, "slept") < _FEW_WAITS or not wait_again(circle)
         if make.peers and make.words and few:
@@ -293,6 +306,7 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
             lock=True,
             sure="medium" if make.peers and (make.words or make.files) else "high",
             why=why,
+            without_timeouts=make.sleeps,
         )
 
 
@@ -395,5 +409,7 @@ def made(processes: Processes, window_ns: int) -> Iterable[Recognised]:
                 if is_condition(entry.total) and entry.total.timed_out < HALF * entry.total.slept:
                     why = f"threads of {make.files[0]} itself wait for work"
                     yield Recognised((entry.futex.id,), CONDITION_VARIABLE, lock=False, sure="high", why=why)
+            if make.sleeps:
+                found = [rest for entry in found if (rest := _without_timeouts(entry)) is not None]
             if found:
                 yield from _of_make(make, found, words.values(), window_ns)

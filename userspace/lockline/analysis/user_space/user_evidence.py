@@ -150,7 +150,8 @@ class Recognised:
 
     lock: it is contended.  sites: it is a barrier.  unclear: it cannot be told whether it is contended.
     sure: high or medium.  why: '' where the words' own nature holds.  name: of the whole object, '' if that is the
-    first word's.  behind_readers: of a rwlock, that nearly all who wait are writers, for its readers to let go.
+    first word's.  without_timeouts: what ended by its timeout there was a sleep, and no waiting.  behind_readers: of a
+    rwlock, that nearly all who wait are writers, for its readers to let go.
     """
 
     words: tuple[int, ...]
@@ -162,6 +163,7 @@ class Recognised:
     sites: tuple[Site, ...] = ()
     unclear: bool = False
     behind_readers: bool = False
+    without_timeouts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
