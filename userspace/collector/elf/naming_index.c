@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "base/sorted.h"
 #include "elf/naming_index.h"
 
 struct entry {
@@ -92,17 +93,7 @@ void naming_index_close(struct naming_index *index)
 /* How many entries begin at the address or before. */
 static size_t begun(const struct naming_index *index, GElf_Addr address)
 {
-	size_t low = 0, high = index->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (index->entries[middle].begin <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SORTED_UPTO(index->entries, index->count, begin, address);
 }
 
 int naming_index_find(const struct naming_index *index, GElf_Addr address, GElf_Addr *begin)

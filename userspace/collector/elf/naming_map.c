@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sorted.h"
 #include "elf/naming_map.h"
 
 /* With what it is parsed into, less than lets the helper close other files. */
@@ -120,17 +121,9 @@ void naming_map_close(struct naming_map *map)
 const char *naming_map_find(const struct naming_map *map, __u64 address, __u64 *offset)
 {
 	const struct code *found = NULL;
-	__u32 low = 0, high = map->count;
+	const __u32 upto = SORTED_UPTO(map->code, map->count, start, address);
 
-	while (low < high) {
-		__u32 middle = low + (high - low) / 2;
-
-		if (map->code[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (__u32 i = low; i > 0 && low - i < MOST_BEFORE; i--) {
+	for (__u32 i = upto; i > 0 && upto - i < MOST_BEFORE; i--) {
 		const struct code *code = &map->code[i - 1];
 
 		if (address - code->start < code->size && (!found || code->name > found->name))

@@ -7,6 +7,7 @@
 #include "hotspot/hotspot_code.h"
 #include "hotspot/hotspot_names.h"
 #include "helper/naming_hotspot.h"
+#include "helper/naming_objects.h"
 
 #define JVMS 8
 /* What was read of code is believed so long: a method is compiled anew at another place, mostly. */
@@ -195,12 +196,8 @@ static int step(struct jvm *jvm, const struct hotspot_code *code, struct unwind_
 int naming_hotspot_unwind(__u32 libjvm, const struct naming_memory *asked, const struct naming_stack *from,
 			  struct naming_frames *frames)
 {
-	const struct unwind_stack stack = {
-		.address = from->address,
-		.bytes = from->bytes,
-		.size = from->size < NAMING_STACK_BYTES ? from->size : NAMING_STACK_BYTES,
-	};
-	const __u32 most = from->most < NAMING_FRAMES ? from->most : NAMING_FRAMES;
+	const struct unwind_stack stack = naming_stack_bytes(from);
+	const __u32 most = naming_stack_most(from);
 	struct unwind_state state = from->state;
 	const struct hotspot_code *code;
 	struct jvm *jvm;

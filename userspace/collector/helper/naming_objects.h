@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <elfutils/libdwfl.h>
 
+#include "elf/unwind.h"
 #include "helper/naming_protocol.h"
 
 /*
@@ -27,6 +28,21 @@ int naming_object_address(__u32 object, const struct naming_place *place, GElf_A
 int naming_object_symbol(__u32 object, const struct naming_place *place, struct naming_answer *answer);
 /* -ENOENT: no symbol is there. */
 int naming_object_at(__u32 object, __u64 file_offset, bool variable, struct naming_answer *answer);
+/* What came of a stack, and how many of its frames are wanted, whatever was asked for. */
+static inline struct unwind_stack naming_stack_bytes(const struct naming_stack *from)
+{
+	return (struct unwind_stack){
+		.address = from->address,
+		.bytes = from->bytes,
+		.size = from->size < NAMING_STACK_BYTES ? from->size : NAMING_STACK_BYTES,
+	};
+}
+
+static inline __u32 naming_stack_most(const struct naming_stack *from)
+{
+	return from->most < NAMING_FRAMES ? from->most : NAMING_FRAMES;
+}
+
 /* Frames of a stack as long as their code is in the object; -ENOENT: its leaf's code is not in a frame table. */
 int naming_object_unwind(__u32 object, const struct naming_stack *stack, struct naming_frames *frames);
 int naming_object_find(__u32 object, __u64 file_offset, const char *name, struct naming_answer *answer);

@@ -19,12 +19,8 @@ static int step(__u32 object, const struct naming_stack *from, struct unwind_sta
 
 int naming_object_unwind(__u32 object, const struct naming_stack *from, struct naming_frames *frames)
 {
-	const struct unwind_stack stack = {
-		.address = from->address,
-		.bytes = from->bytes,
-		.size = from->size < NAMING_STACK_BYTES ? from->size : NAMING_STACK_BYTES,
-	};
-	const __u32 most = from->most < NAMING_FRAMES ? from->most : NAMING_FRAMES;
+	const struct unwind_stack stack = naming_stack_bytes(from);
+	const __u32 most = naming_stack_most(from);
 	struct unwind_state state = from->state;
 	bool called = from->called;
 	int err = 0;

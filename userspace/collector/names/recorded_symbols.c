@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "base/sorted.h"
 #include "cli/message.h"
 #include "names/recorded_symbols.h"
 
@@ -149,18 +150,9 @@ out:
 
 int recorded_symbols_lookup(const struct recorded_symbols *recorded, __u64 address, struct symbol *out)
 {
-	__u32 low = 0, high = recorded->count;
-	const struct function *function;
+	const size_t upto = SORTED_UPTO(recorded->list, recorded->count, start, address);
+	const struct function *function = upto ? &recorded->list[upto - 1] : NULL;
 
-	while (low < high) {
-		__u32 middle = low + (high - low) / 2;
-
-		if (recorded->list[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	function = low ? &recorded->list[low - 1] : NULL;
 	if (!function || address > function->last)
 		return -ENOENT;
 	*out = (struct symbol){.name = function->name,

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sorted.h"
 #include "names/lock_functions.h"
 #include "names/symbols.h"
 
@@ -437,24 +438,17 @@ static void describe(const struct symbols *symbols, const struct entry *entry, _
 
 int symbols_lookup(const struct symbols *symbols, __u64 address, struct symbol *out)
 {
-	size_t low = 0, high = symbols->count;
 	const struct entry *entry;
+	size_t upto;
 
 	*out = (struct symbol){.name = "", .module = ""};
 	if (symbols->hidden)
 		return -ENOENT;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (symbols->entries[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+	upto = SORTED_UPTO(symbols->entries, symbols->count, address, address);
+	if (!upto)
 		return -ENOENT;
 	/* The best of the names that share the address comes first. */
-	entry = &symbols->entries[low - 1];
+	entry = &symbols->entries[upto - 1];
 	while (entry > symbols->entries && entry[-1].address == entry->address)
 		entry--;
 	if (entry->rank == RANK_END)

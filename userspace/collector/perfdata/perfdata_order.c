@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sorted.h"
 #include "perfdata/perfdata_order.h"
 
 /* So many samples go on at once: they are looked at twice, and lie in a cache of the processor. */
@@ -54,17 +55,7 @@ static int compare_changes(const void *a, const void *b)
 /* How many of the changes come before a sample of this time. */
 static __u32 changes_before(const struct perfdata_order *order, __u32 count, __u64 time)
 {
-	__u32 low = 0, high = count;
-
-	while (low < high) {
-		__u32 middle = low + (high - low) / 2;
-
-		if (order->changes[middle].time <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return SORTED_UPTO(order->changes, count, time, time);
 }
 
 /* Sorts the samples up to limit by the number of changes before them: starts[n] is where those after n begin. */
