@@ -4,6 +4,7 @@
  * spinlocks, and of writers that pass neither.  In one file, because libbpf 1.1
  * cannot link two objects that call the same kernel function (compat.bpf.h, current.bpf.h).
  */
+#include "known.bpf.h"
 #include "search.bpf.h"
 #include "spin.bpf.h"
 #include "wait.bpf.h"

@@ -124,6 +124,8 @@ enum counter {
 	COUNT_TABLE_FULL,  /* waits that went to the row of all unnamed locks */
 	COUNT_STACK_ERROR, /* stacks that the kernel refused */
 	COUNT_UNNAMED,     /* of the filtered: begins for locks that -L knows by name, and that had none yet */
+	COUNT_KNOWN_STACK, /* stacks that were not walked, as they were known (stack.bpf.h) */
+	COUNT_WRONG_STACK, /* stacks that were walked again, and were not the known one */
 	COUNT_LAST = 16
 };
 
@@ -192,7 +194,9 @@ struct cpu_state {
 	__u64 scratch;
 	__u64 begun_ns;   /* the clock, as a begin has read it that then was no plain one; 0: it has not */
 	__u64 found_word; /* current_word, as the collector found it; 0: not found */
-};
+	__u32 stack_busy; /* a program looks at the known stacks */
+	__u32 next_known; /* known stack that is forgotten for the next one */
+} __attribute__((aligned(CACHE_LINE)));
 
 /* Entered by a CPU, of all kinds. */
 static inline __u64 slow_paths_of(const struct cpu_state *state)
@@ -248,6 +252,31 @@ struct sleep_slot {
 struct wait_stack {
 	__u64 kernel[STACK_FRAMES];
 	__u64 user[STACK_FRAMES];
+};
+
+/* Kernel stacks that a CPU has walked, and where their return addresses lie (stack.bpf.h). */
+#define KNOWN_STACKS 32
+
+struct kernel_frames {
+	__u64 address[STACK_FRAMES];
+};
+
+struct known_stack {
+	__u16 count;    /* frames; 0: none, or some of them are not on the stack */
+	__u16 first;    /* of those that lie on the stack */
+	__u16 from_end; /* the last one, from the end of the kernel's stack */
+	__u16 uses;
+	__u16 words[STACK_FRAMES]; /* the others, from the program's arguments on */
+	struct kernel_frames frames;
+};
+
+struct known_stacks {
+	/* One frame of each, in which most differ: the others' lines are left alone. */
+	struct {
+		__u32 address; /* its lower half */
+		__u32 word;
+	} marks[KNOWN_STACKS];
+	struct known_stack stacks[KNOWN_STACKS];
 };
 
 #define EVENT_OUTLIER      (1u << 0) /* over the threshold: stands for itself */

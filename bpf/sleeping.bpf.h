@@ -274,7 +274,7 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 l
 	wait->flags = (samples_sleeper(state, lock, kind & (KIND_COUNT - 1), slow_path) ? SLEEP_SAMPLED : 0) |
 		      (slow_path ? SLEEP_SLOW_PATH : 0);
 	if (wait->flags & SLEEP_SAMPLED) {
-		__u32 frames = walk_stacks(ctx, state, index * SLEEP_DEPTH + depth, false);
+		__u32 frames = walk_stacks(ctx, state, index * SLEEP_DEPTH + depth, false, slow_path);
 
 		wait->frames.kernel = frames;
 		wait->frames.user = frames >> 16;

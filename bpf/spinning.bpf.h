@@ -78,13 +78,6 @@ int mentions_resilient(__u64 stack);
 /* Where the stack has the return address in an ordinary slow path: there it has every caller's, until frames change. */
 int find_caller_word(__u64 stack);
 
-/* By way of memory, as a number. */
-static __always_inline __u64 stack_address(void *ctx, struct cpu_state *state)
-{
-	*(volatile __u64 *)&state->scratch = (__u64)ctx;
-	return *(volatile __u64 *)&state->scratch;
-}
-
 /*
  * Whether one word of the stack, on which the tracepoint's arguments lie, tells that an ordinary slow path is the
  * caller.  False: it does not, or it is not known which word.
@@ -190,18 +183,21 @@ static __always_inline struct spin_slot *start_plain(struct cpu_state *state, __
 }
 
 /*
- * The first wait of this CPU for a lock, whose home is free, where begin_that_spins() would take the next as a plain
- * one: locks come and go by the thousand, each call of a function costs 12 ns, and its code is cold.  False: it is more.
+ * Of the waits whose row is not at home those that begin_that_spins() would else have taken as plain ones: the first of
+ * this CPU for a lock whose home is free, and those for a lock whose row is the next one.  Locks come and go by the
+ * thousand, each call of a function costs 12 ns, and its code is cold.  False: it is more.
  */
-static __always_inline bool begin_first(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
+static __always_inline bool begin_away(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind)
 {
 	__u64 key = row_key(lock, kind);
 	__u32 index = home_row(state, key);
 	struct wait_row *row = row_at(index);
 	struct spin_slot *slot;
 
-	if (state->spin_depth || !(state->begin_kinds & BEGIN_PLAIN) || !row || row->key)
+	if (state->spin_depth || !(state->begin_kinds & BEGIN_PLAIN) || !row)
 		return false;
+	if (row->key)
+		goto taken;
 	/* It would take a stack. */
 	if (!state->sample_mask || state->stack_tokens > STACK_RESERVE)
 		return false;
@@ -211,9 +207,16 @@ static __always_inline bool begin_first(void *ctx, struct cpu_state *state, __u6
 		return false;
 	begin_row(state, row, lock);
 	row->begins = 1;
+begin:
 	slot = start_plain(state, lock, kind, index, 0, current_address(state));
 	slot->begin_ns = state->begun_ns ?: bpf_ktime_get_ns();
 	return true;
+taken:
+	row = next_row(state, index++, key);
+	if (!row || !no_sample_due(state, row))
+		return false;
+	row->begins++;
+	goto begin;
 }
 
 static __noinline int begin_spinning(void *ctx, struct cpu_state *state, __u64 lock, __u32 kind, __u8 flags)
@@ -235,7 +238,7 @@ static __noinline int begin_spinning(void *ctx, struct cpu_state *state, __u64 l
 	if (is_other_row(state, row_index))
 		flags |= SPIN_OTHER_ROW;
 	if (takes_sample(state, row)) {
-		__u32 frames = walk_stacks(ctx, state, cpu * SPIN_DEPTH + depth, true);
+		__u32 frames = walk_stacks(ctx, state, cpu * SPIN_DEPTH + depth, true, false);
 
 		flags |= SPIN_SAMPLED;
 		state->spin_frames[depth].kernel = frames;

@@ -61,6 +61,14 @@ static __always_inline int find_owner(struct wait_row *row, __u64 lock, __u64 ta
 	       set_owner(row, lock, OWNER_FILES, TASK_WORD(task, files), bpf_core_type_size(struct files_struct));
 }
 
+/* The row behind a home that another lock has, if it is the row of `key`, as most are: a search takes much longer. */
+static __always_inline struct wait_row *next_row(const struct cpu_state *state, __u32 home, __u64 key)
+{
+	struct wait_row *row = row_at(home + 1);
+
+	return row && row->key == key && !is_other_row(state, home + 1) ? row : NULL;
+}
+
 /* BPF's own spinlocks have the same home as others: a look there tells which it is. */
 static __always_inline __u32 home_row(const struct cpu_state *state, __u64 key)
 {

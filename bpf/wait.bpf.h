@@ -83,7 +83,7 @@ static __noinline int begin_spinning_wait(void *ctx, struct cpu_state *state, __
 	if (!ctx || !state)
 		return 0;
 	kind &= KIND_COUNT - 1;
-	if (likely(begin_first(ctx, state, lock, kind)))
+	if (likely(begin_away(ctx, state, lock, kind)))
 		return 0;
 	if (in_slow_path(state, lock)) {
 		/* Counted by this program alone, which never interrupts itself. */

@@ -10,6 +10,7 @@
 __u64 clock_ns;
 
 #define bpf_ktime_get_ns() (clock_ns)
+#include "known.bpf.h"
 #include "release.bpf.h"
 #include "search.bpf.h"
 #include "context.bpf.h"
@@ -121,6 +122,52 @@ int run_memory(__u64 *context)
 
 	take_memory_sample(&sample);
 	return 0;
+}
+
+/* Room for a made-up stack as large and aligned as the kernel's; and its end, in words, as run_place_stack() finds it. */
+__u64 stack_words[4096];
+__u32 stack_end_word;
+struct kernel_frames walked_frames;
+
+static __always_inline __u64 stack_words_at(void)
+{
+	__u64 *words = stack_words;
+
+	barrier_var(words);
+	return stack_address(words, bpf_map_lookup_elem(&cpu_states, &(__u32){0}));
+}
+
+SEC("raw_tp")
+int run_place_stack(__u64 *context)
+{
+	__u64 words = stack_words_at();
+
+	stack_end_word = (stack_end(words + STACK_ALIGNED - 1) - words) / sizeof(__u64);
+	return 0;
+}
+
+/* context[0]: words from a program's arguments to the end of the stack */
+static __always_inline __u64 arguments_at(const __u64 *context)
+{
+	return stack_words_at() + (stack_end_word - context[0]) * sizeof(__u64);
+}
+
+SEC("raw_tp")
+int run_learn_stack(__u64 *context)
+{
+	return learn_stack(bpf_get_smp_processor_id(), context[1], arguments_at(context), context[2]);
+}
+
+SEC("raw_tp")
+int run_find_stack(__u64 *context)
+{
+	return find_known_stack(bpf_get_smp_processor_id(), arguments_at(context));
+}
+
+SEC("raw_tp")
+int run_compare_stack(__u64 *context)
+{
+	return is_known_stack(bpf_get_smp_processor_id(), context[0], &walked_frames, context[1]);
 }
 
 SEC("raw_tp")

@@ -38,6 +38,7 @@ struct bench {
 	struct wait_row *rows;   /* of TEST_CPU */
 	struct sleep_slot *sleepers;
 	struct wait_event *events;       /* of TEST_CPU */
+	struct known_stacks *known;      /* of TEST_CPU */
 	__u64 *task_filter;              /* bits by tgid, then by tid */
 	struct holding_record *holdings; /* of TEST_CPU */
 	struct release_state *releases;
@@ -113,6 +114,11 @@ void run_locked(struct bench *bench, __u64 lock);
 /* A begin and an end, wait_ns apart. */
 void run_wait(struct bench *bench, __u64 lock, enum lock_kind kind, __u64 wait_ns);
 __u32 run_bucket(struct bench *bench, __u64 ns);
+/* Of a made-up stack (wait_test.bpf.c): depth in words, from a program's arguments to its end. */
+void run_place_stack(struct bench *bench);
+int run_learn_stack(struct bench *bench, __u32 depth, __u32 number, __u32 count);
+__u32 run_find_stack(struct bench *bench, __u32 depth);
+int run_compare_stack(struct bench *bench, __u32 number, __u32 count);
 
 /* The row of (lock, kind), or NULL. */
 struct wait_row *row_of(struct bench *bench, __u64 lock, enum lock_kind kind);
@@ -133,6 +139,13 @@ void displaced_sleepers_are_found(struct bench *bench);
 void who_waits_again_keeps_the_slot(struct bench *bench);
 void few_slots_are_kept(struct bench *bench);
 void a_kept_slot_is_not_taken(struct bench *bench);
+
+/* known_stacks.c */
+void a_walked_stack_is_known(struct bench *bench);
+void another_caller_is_another_stack(struct bench *bench);
+void a_first_frame_has_any_size(struct bench *bench);
+void a_stack_with_a_missing_frame_is_not_learned(struct bench *bench);
+void a_walk_beside_a_known_stack(struct bench *bench);
 
 /* slow_paths.c */
 void slow_path_covers_tracepoints(struct bench *bench);

@@ -86,6 +86,13 @@ def test_every_begin_is_accounted_for(guest: Guest) -> None:
     assert guest.accounted_begins() == guest.begins()
 
 
+def test_stacks_are_known(guest: Guest) -> None:
+    """Those that were walked before are not walked again, but at times: then they were the same."""
+    losses = guest.facts("loss")
+    assert losses["known_stack"] > 0
+    assert losses["wrong_stack"] == 0
+
+
 def test_known_lock_is_named(case: Case, guest: Guest) -> None:
     source = "symbol" if case.variables else "call site"
     waits = guest.query(

@@ -186,6 +186,10 @@ static const struct {
 		{"table_full", "loss",
 		 "waits counted without their lock's name: the table of locks was full; more --memory helps"},
 	[COUNT_STACK_ERROR] = {"stack_error", "loss", "stacks that the kernel refused"},
+	[COUNT_KNOWN_STACK] = {"known_stack", "info", "stacks that were known, and not walked again"},
+	[COUNT_WRONG_STACK] =
+		{"wrong_stack", "loss",
+		 "stacks that were taken for known ones, but were others: seen when one was walked again"},
 	[COUNT_UNNAMED] = {"unnamed", "info",
 			   "of the filtered: waits for locks that -L chooses by name, before the name was known"},
 };
