@@ -31,8 +31,9 @@ TOP = Path(__file__).resolve().parent.parent.parent
 VM = TOP / "scripts" / "vm"
 KEPT = TOP / "build" / "guests"
 IN_TURNS = "tcg,thread=single"
-# Of the kernel's log: a breakpoint at an address where no probe is (Boots.boot).
-STALE_CODE = re.compile(r"Oops: int3|int3: 0000 \[#1\]")
+# Of the kernel's log: a breakpoint at an address where no probe is, or a call whose target was not written yet, which
+# goes to 0 (Boots._boot).
+STALE_CODE = re.compile(r"Oops: int3|int3: 0000 \[#1\]|RIP: 0010:0x0\b")
 STOOD_STILL = "stood still"
 BUSY = "busy"  # a file of scripts/vm
 
@@ -257,15 +258,16 @@ class Boots:
         """Boot until all sections have had their turn.
 
         Probes patch running code.  With a thread per CPU qemu 7.2 can run what it translated from the patch's
-        intermediate state, long after the kernel is done with it: the guest dies of a breakpoint that nobody set, or
-        (6.1) tries it for ever and stands still (docs/kernels.md).  The sections that are missing then are run once
-        more with CPUs that take turns, which cannot do that: what happens then too is the kernel's, or ours.
+        intermediate state, long after the kernel is done with it: the guest dies of a breakpoint that nobody set,
+        jumps to 0, or (6.1) tries it for ever and stands still (docs/kernels.md).  The sections that are missing
+        then are run once more with CPUs that take turns, which cannot do that: what happens then too is the
+        kernel's, or ours.
         """
         again = ""
         failure = self._run(boot, sections, places, again)
         missing = [one for one in sections if one not in self._found]
         if missing and (STALE_CODE.search(failure) or STOOD_STILL in failure) and boot.accel != IN_TURNS:
-            again = "ran a stale breakpoint" if STALE_CODE.search(failure) else "stood still"
+            again = "ran stale code" if STALE_CODE.search(failure) else "stood still"
             names = ", ".join(one.name for one in missing)
             warnings.warn(f"{boot}: the emulated guest {again}; booted again, CPUs in turns, for {names}", stacklevel=2)
             failure = self._run(replace(boot, turns=True, threads=""), missing, places, again)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How guests are booted: once for all sections, again for what a stale breakpoint cost, never for what is kept."""
+"""How guests are booted: once for all sections, again for what stale code cost, never for what is kept."""
 
 import itertools
 import platform
@@ -93,21 +93,22 @@ def boots_with(courier: Path) -> Boots:
     return Boots(no_programs, lambda _: courier, say=lambda _: None)
 
 
-def test_a_stale_breakpoint_costs_only_what_is_missing(emulator: Callable[..., Emulator], courier: Path) -> None:
-    runs = emulator((["good"], "int3: 0000 [#1]"), (["last"], ""))
+@pytest.mark.parametrize("console", ["int3: 0000 [#1]", "#PF: not-present page\nRIP: 0010:0x0\nCode: Unable to access"])
+def test_stale_code_costs_only_what_is_missing(emulator: Callable[..., Emulator], courier: Path, console: str) -> None:
+    runs = emulator((["good"], console), (["last"], ""))
     boots = boots_with(courier)
     boots.want([GOOD, LAST])
-    with pytest.warns(UserWarning, match="ran a stale breakpoint; booted again, CPUs in turns, for last"):
+    with pytest.warns(UserWarning, match="ran stale code; booted again, CPUs in turns, for last"):
         boots.result(GOOD)
     assert (runs.sections(0), runs.sections(1)) == (["good", "last"], ["last"])
     assert IN_TURNS not in runs.calls[0]
     assert IN_TURNS in runs.calls[1]
     assert boots.result(LAST).text("status") == "0\n"
-    assert [run.again for run in boots.runs] == ["", "ran a stale breakpoint"]
+    assert [run.again for run in boots.runs] == ["", "ran stale code"]
 
 
 def test_what_dies_of_something_else_is_not_booted_again(emulator: Callable[..., Emulator], courier: Path) -> None:
-    runs = emulator((["good"], "BUG: kernel NULL pointer dereference"))
+    runs = emulator((["good"], "BUG: kernel NULL pointer dereference\nRIP: 0010:0x0123"))
     boots = boots_with(courier)
     boots.want([GOOD, LAST])
     boots.result(GOOD)
