@@ -10,7 +10,7 @@ import pytest
 
 from lockline.analysis.answer import CONFIDENCE, by_impact, make_answer
 from lockline.analysis.findings import Finding, Impact, Lock, fact, remedy
-from lockline.analysis.model import Figures, KindWaits, LockWaits, Report
+from lockline.analysis.model import TOTALS_DISAGREE, Figures, KindWaits, LockWaits, Report
 from lockline.analysis.selection import Selection
 from lockline.analysis.series import Slice, read_slices
 from lockline.base.text import Style, width
@@ -117,6 +117,16 @@ def test_cpus_that_came_later_are_told(example: Path, added: int, words: str) ->
     assert "nearly complete" not in said
 
 
+def test_totals_that_disagree_are_a_length(example: Path) -> None:
+    """It said "lost: 3.00G of report: totals disagree": nothing was lost, and that is no count."""
+    report, _ = read(example)
+    kinds = (KindWaits("spinlock", 10_000_000, figures(0, 0, 0)),)
+    report = replace(report_of(report), kinds=kinds, loss=(Loss(TOTALS_DISAGREE, 3 * SECOND, "", "loss"),))
+    said = screen.trust_words(report, False)
+    assert "totals of locks and of CPUs differ by 3.00 s: one of them is wrong" in said
+    assert "lost" not in said
+
+
 def test_the_answer_stands_on_the_third_line(example: Path) -> None:
     lines = lines_of(*read(example))
     assert lines[2].startswith("ANSWER  ")
@@ -176,6 +186,12 @@ def test_quiet_is_an_answer(example: Path) -> None:
     assert "negligible: 21 waits, 89.0 us in 4.00 s" in text
     assert "under 1% of one thread's time" in text
     assert make_answer(report_of(report)).kind == "negligible"
+
+
+def test_one_short_wait_is_one(example: Path) -> None:
+    report, _ = read(example)
+    text = " ".join(" ".join(lines_of(report_of(report, lock("a_lock", "mutex", 1, 1000, 1000)))).split())
+    assert "is negligible: 1 wait of 1.00 us in" in text
 
 
 def test_one_long_wait_is_not_negligible(example: Path) -> None:

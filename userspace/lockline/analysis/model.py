@@ -285,6 +285,8 @@ class ProgramCost:
 
 # From here on the report says that the file system stood still; the collector says so at the same time.
 STALL_NS = 2_000_000_000
+# A loss that the report adds: by how many ns totals differ that should be the same.
+TOTALS_DISAGREE = "report: totals disagree"
 
 
 @dataclass(frozen=True, slots=True)

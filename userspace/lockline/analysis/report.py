@@ -8,7 +8,17 @@ from lockline.analysis.clocksource import read_clock_reads
 from lockline.analysis.containers import by_cgroup, container_name, read_containers, select_waiters
 from lockline.analysis.episodes import read_episodes
 from lockline.analysis.holders import with_holders
-from lockline.analysis.model import Host, LockWaits, OpenWait, OutlierWait, OwnCost, ProgramCost, Report, Window
+from lockline.analysis.model import (
+    TOTALS_DISAGREE,
+    Host,
+    LockWaits,
+    OpenWait,
+    OutlierWait,
+    OwnCost,
+    ProgramCost,
+    Report,
+    Window,
+)
 from lockline.analysis.perturbation import read_self_check, seen_whole
 from lockline.analysis.ptrace import read_attaches, read_inactive_waits, read_traced_waits
 from lockline.analysis.samples import UNKNOWN_WAITER, sampled, tasks, with_stacks
@@ -270,7 +280,7 @@ def _derived_losses(waits: Waits, rejected: int) -> list[rows.Loss]:
         losses.append(rows.Loss("report: impossible figures", rejected, meaning, "loss"))
     if waits.disagreement_ns:
         meaning = "ns by which the totals of locks and of CPUs differ"
-        losses.append(rows.Loss("report: totals disagree", waits.disagreement_ns, meaning, "loss"))
+        losses.append(rows.Loss(TOTALS_DISAGREE, waits.disagreement_ns, meaning, "loss"))
     return losses
 
 

@@ -9,7 +9,7 @@ from lockline.analysis.answer import (
     make_answer,
     trusted_ns,
 )
-from lockline.analysis.model import Report
+from lockline.analysis.model import TOTALS_DISAGREE, Report
 from lockline.analysis.series import Slice
 from lockline.atlas import atlas
 from lockline.base.numbers import count, duration, percent
@@ -30,6 +30,7 @@ _LOSSES = {
     "locks_without_place": "{} times a lock's row, for want of memory",
     "no_slot": "{} waits, for want of memory",
     "orphaned": "{} waits, whose end was not seen",
+    "report: impossible figures": "{} rows with impossible figures",
     "recursion_misses": "{} events that came while a probe ran on the same CPU",
     "samples_not_written": "{} samples of waits",
     "stack_error": "{} stacks",
@@ -125,7 +126,13 @@ def trust_words(report: Report, marked: bool) -> str:
     ]
     if unseen:
         parts.append(f"not seen: {unseen[0]}" if len(unseen) == 1 else f"{len(unseen)} kinds of waiters are not seen")
-    lost = [loss for loss in report.loss if loss.severity == "loss" and loss.events and loss.name != "cpus_added"]
+    if differ := sum(loss.events for loss in report.loss if loss.name == TOTALS_DISAGREE):
+        parts.append(f"this file's totals of locks and of CPUs differ by {duration(differ)}: one of them is wrong")
+    lost = [
+        loss
+        for loss in report.loss
+        if loss.severity == "loss" and loss.events and loss.name not in ("cpus_added", TOTALS_DISAGREE)
+    ]
     # How many waits that were is not known.
     if added := sum(loss.events for loss in report.loss if loss.name == "cpus_added"):
         parts.append(f"no waits on {'1 CPU' if added == 1 else f'{count(added)} CPUs'} that came later")

@@ -248,9 +248,11 @@ def _answer_words(report: Report, answer: Answer, style: Style, guards: str = ""
         if not totals.waits:
             none = f"no wait in {duration(report.window.duration_ns)}."
             return f"Waiting for the kernel's locks is negligible: {none}{rest}"
+        window = duration(report.window.duration_ns)
+        many = f"{totals.waits:,} waits, {duration(totals.wait_ns)} in {window}, none over {duration(totals.max_ns)}"
+        these = f"1 wait of {duration(totals.wait_ns)} in {window}" if totals.waits == 1 else many
         return (
-            f"Waiting for the kernel's locks is negligible: {totals.waits:,} waits, {duration(totals.wait_ns)} in"
-            f" {duration(report.window.duration_ns)}, none over {duration(totals.max_ns)} (negligible: under"
+            f"Waiting for the kernel's locks is negligible: {these} (negligible: under"
             f" {NEGLIGIBLE_SHARE:.0%} of one thread's time, no wait of {duration(NEGLIGIBLE_WAIT_NS)}).{rest}"
         )
     if answer.kind == "other locks":
