@@ -246,7 +246,7 @@ def test_very_many_futexes_are_summed(recording: Path, monkeypatch: pytest.Monke
     kept = [entry["id"] for entry in few["futexes"]]
     assert kept == [2, 3, 120, 119, 118]
     (light,) = (entry for entry in few["futexes"] if entry["id"] == 120)
-    assert (light["nature"], light["wait_ns"]) == ("condition", sum(range(100, 118)) * MS)
+    assert (light["nature"], light["wait_ns"]) == (CONDITION, sum(range(100, 118)) * MS)
     assert few["wait_ns"] == every["wait_ns"]
     with open_recording(recording) as opened:
         text = render_text.render(make_report(opened, Selection(), 10), Style())
