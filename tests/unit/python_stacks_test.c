@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/patience.h"
 #include "base/proc.h"
 #include "base/small_file.h"
@@ -177,6 +178,15 @@ static void a_process_that_takes_long(void)
 	CHECK(add(frames) == 1, "it has functions");
 	CHECK(stacks.looks == 1 && pause->number == FORGED && pause->next_ns, "it does not pause");
 	CHECK(add(frames) == 1 && stacks.looks == 1, "it is read while it pauses");
+	/* A reader that got no CPU for once must not take all functions from a recording of seconds. */
+	CHECK(pause->next_ns < now_ns() + 2000000000ull, "it pauses for %llu ns",
+	      (unsigned long long)(pause->next_ns - now_ns()));
+	for (int i = 0; i < 6; i++) {
+		stacks.pauses[FORGED % PYTHON_PAUSES].next_ns = 0;
+		add(frames);
+	}
+	CHECK(pause->next_ns > now_ns() + 4000000000ull, "it pauses for %llu ns again and again",
+	      (unsigned long long)(pause->next_ns - now_ns()));
 	interpreter.number = 1;
 	CHECK(add(frames) > 1, "no look at its neighbour");
 }

@@ -14,9 +14,13 @@
 #define FRESH_NS 50000000ull
 /* A thread's id as its process sees it. */
 #define ID_KEPT_NS 1000000000ull
-/* A process of which reading takes longer by the clock pauses for so many times as long: its memory may not answer. */
-#define LONG_NS    100000000ull
-#define LONG_PAUSE 64
+/*
+ * A process of which reading takes longer by the clock pauses: its memory may not answer.  So may a reader that gets no
+ * CPU: the first pause is so many times as long, and each one that follows at once has twice as much, up to the most.
+ */
+#define LONG_NS     100000000ull
+#define FIRST_PAUSE 4
+#define LONG_PAUSE  64
 /* So many callers tell where the evaluation loop has its pointer. */
 #define CALLERS 8
 
@@ -187,9 +191,16 @@ static void note_time(struct python_stacks *stacks, const struct python_asked *a
 {
 	const __u64 now = now_ns(), took = now - begun;
 
-	if (took > LONG_NS)
-		stacks->pauses[asked->interpreter->number % PYTHON_PAUSES] =
-			(struct python_pause){asked->interpreter->number, now + LONG_PAUSE * took};
+	struct python_pause *pause = &stacks->pauses[asked->interpreter->number % PYTHON_PAUSES];
+
+	if (took > LONG_NS) {
+		const bool again = pause->number == asked->interpreter->number && pause->times;
+		const __u32 times = !again ? FIRST_PAUSE : pause->times < LONG_PAUSE ? 2 * pause->times : LONG_PAUSE;
+
+		*pause = (struct python_pause){asked->interpreter->number, now + times * took, times};
+	} else if (pause->number == asked->interpreter->number) {
+		pause->times = 0;
+	}
 }
 
 static bool pauses(const struct python_stacks *stacks, const struct python_asked *asked, __u64 now)

@@ -49,6 +49,7 @@ struct python_stacks {
 	/* Of processes of which reading took long: their neighbours do not wait. */
 	struct python_pause {
 		__u64 number, next_ns;
+		__u32 times; /* as long as the read before it; 0: the last one was short */
 	} pauses[PYTHON_PAUSES];
 	__u64 next_ns; /* no thread is looked at before */
 	__u64 looks;
