@@ -58,7 +58,7 @@ static __noinline int walk_stacks(void *ctx, struct cpu_state *state, __u32 inde
 }
 
 static __always_inline void write_event(void *ctx, struct cpu_state *state, const struct ended_wait *wait, __u32 weight,
-					__u64 weight_ns)
+					__u64 weight_ns, bool held)
 {
 	__u64 position = __sync_fetch_and_add(&state->events, 1);
 	__u32 index = wait->cpu * (ring_mask + 1) + (position & ring_mask);
@@ -100,9 +100,9 @@ static __always_inline void write_event(void *ctx, struct cpu_state *state, cons
 			__builtin_memcpy(event->stack.user, stack->user, sizeof(stack->user));
 		}
 	} else {
-		/* With the lock held, 3 to 40 us long: the more, the more other work there is.  A wait over 1 ms has 4 % at most. */
+		/* With the lock held: up to 40 us where it is not known, 4 % of a wait over 1 ms at most. */
 		event->flags |= EVENT_STACK_AT_END;
-		event->kernel_frames = walk_kernel_stack(ctx, state, &event->stack);
+		event->kernel_frames = kernel_stack(ctx, state, &event->stack, held);
 		if (user_stacks)
 			event->user_frames = walk_user_stack(ctx, &event->stack);
 	}

@@ -255,7 +255,7 @@ struct wait_stack {
 };
 
 /* Kernel stacks that a CPU has walked, and where their return addresses lie (stack.bpf.h). */
-#define KNOWN_STACKS 32
+#define KNOWN_STACKS 16
 
 struct kernel_frames {
 	__u64 address[STACK_FRAMES];

@@ -51,8 +51,9 @@ static __always_inline void add32(__u32 *value, __u32 n, bool atomic)
 		*value += n;
 }
 
-/* A sampled wait or an outlier: rare, and kept out of the hot path's code. */
-static __noinline int record_event(void *ctx, struct cpu_state *state, struct wait_row *row, struct ended_wait *wait)
+/* A sampled wait or an outlier: rare, and kept out of the hot path's code.  held: as of search_rows(). */
+static __noinline int record_event(void *ctx, struct cpu_state *state, struct wait_row *row, struct ended_wait *wait,
+				   bool held)
 {
 	__u64 weight_ns;
 	__u32 weight = 1;
@@ -66,7 +67,7 @@ static __noinline int record_event(void *ctx, struct cpu_state *state, struct wa
 		weight_ns += __sync_lock_test_and_set(&row->pending_ns, 0);
 		weight += __sync_lock_test_and_set(&row->pending_waits, 0);
 	}
-	write_event(ctx, state, wait, weight, weight_ns);
+	write_event(ctx, state, wait, weight, weight_ns, held);
 	return 0;
 }
 
@@ -103,13 +104,13 @@ static __always_inline void add_pending(struct wait_row *row, __u64 wait_ns, boo
 }
 
 static __always_inline void record_wait(void *ctx, struct cpu_state *state, struct wait_row *row,
-					struct ended_wait *wait, bool atomic)
+					struct ended_wait *wait, bool atomic, bool held)
 {
 	add_wait(row, wait->wait_ns, histogram_bucket(wait->wait_ns), atomic);
 	if (wait->result)
 		add32(&row->failed, 1, atomic);
 	if (wait->sampled || wait->wait_ns >= state->threshold_ns)
-		record_event(ctx, state, row, wait);
+		record_event(ctx, state, row, wait, held);
 	else
 		add_pending(row, wait->wait_ns, atomic);
 	/* Last: a reader that sees the count finds the rest. */

@@ -291,7 +291,7 @@ static __noinline int begin_sleeping(void *ctx, struct cpu_state *state, __u64 l
 }
 
 static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u32 cpu, struct sleep_wait *wait,
-					 __u32 stack, __s32 result, __u64 now)
+					 __u32 stack, __s32 result, __u64 now, bool held)
 {
 	struct ended_wait ended = {
 		.lock = wait->lock,
@@ -321,9 +321,9 @@ static __always_inline void record_sleep(void *ctx, struct cpu_state *state, __u
 	if (ended.other_row)
 		count(state, COUNT_TABLE_FULL, 1);
 	if (keeps_cpu())
-		record_wait(ctx, state, row, &ended, false);
+		record_wait(ctx, state, row, &ended, false, held);
 	else
-		record_wait(ctx, state, row, &ended, true);
+		record_wait(ctx, state, row, &ended, true, held);
 }
 
 /*
@@ -424,8 +424,8 @@ no_cast:
 	goto told;
 }
 
-/* 1 if the end belongs to a sleeping wait in flight.  now: the clock, if it was read already; else 0. */
-static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
+static __always_inline int end_any_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now,
+					    bool held)
 {
 	__u32 cpu = bpf_get_smp_processor_id();
 	__u32 tid = bpf_get_current_pid_tgid(), depth;
@@ -445,11 +445,24 @@ static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 loc
 	}
 	depth = unknown(depth, lock) & (SLEEP_DEPTH - 1);
 	/* Not before: an end whose begin was filtered out reads no clock. */
-	record_sleep(ctx, state, cpu, &slot->wait[depth], index * SLEEP_DEPTH + depth, result, now ?: clock_now(state));
+	record_sleep(ctx, state, cpu, &slot->wait[depth], index * SLEEP_DEPTH + depth, result, now ?: clock_now(state),
+		     held);
 	slot->depth = depth;
 	if (!depth)
 		release_sleeper(slot, index, tid);
 	return 1;
+}
+
+/* 1 if the end belongs to a sleeping wait in flight.  now: the clock, if it was read already; else 0. */
+static __noinline int end_sleeping(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
+{
+	return end_any_sleeping(ctx, state, lock, result, now, false);
+}
+
+/* The same behind stay_on_cpu(). */
+static __noinline int end_sleeping_held(void *ctx, struct cpu_state *state, __u64 lock, __s32 result, __u64 now)
+{
+	return end_any_sleeping(ctx, state, lock, result, now, true);
 }
 
 #endif /* SLEEPING_BPF_H */

@@ -383,9 +383,9 @@ static __always_inline bool end_any_spinning(void *ctx, struct cpu_state *state,
 		wait.other_row = slot->flags & SPIN_OTHER_ROW;
 		if (wait.other_row) {
 			count(state, COUNT_TABLE_FULL, 1);
-			record_wait(ctx, state, row, &wait, true);
+			record_wait(ctx, state, row, &wait, true, false);
 		} else {
-			record_wait(ctx, state, row, &wait, false);
+			record_wait(ctx, state, row, &wait, false, false);
 		}
 	}
 	/* Popped last: until here an interrupt pushes above the slot and its stack. */

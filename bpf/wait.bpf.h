@@ -390,7 +390,7 @@ static __always_inline void leave_sleeping_path(void *ctx, __u64 lock, __s32 res
 	stay_on_cpu();
 	state = state_of(bpf_get_smp_processor_id());
 	if (state && (result || !end_plain_sleeping(state, lock, SLEEP_SLOW_PATH, &now)))
-		end_sleeping(ctx, state, lock, result, now);
+		end_sleeping_held(ctx, state, lock, result, now);
 	leave_cpu();
 }
 

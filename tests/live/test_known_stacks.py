@@ -7,8 +7,11 @@ from pathlib import Path
 
 from support import Collector, Recording, Workload, running, wait_for
 
-# Waits of both loads together, each with its stack.
+# Waits of all loads together, each with its stack; and rounds of each load's slowest thread.
 ENOUGH = 8_000
+ROUNDS = 1_000
+# In a load's file, of 8 bytes each: from one thread's rounds to the next one's.
+STEP = 128
 # What threads of a load alone call, and what they never do.
 LOADS = {"futex": ("__x64_sys_futex", "vfs_write"), "new-locks": ("vfs_write", "__x64_sys_futex")}
 
@@ -25,18 +28,25 @@ def symbols_by_process(result: Recording) -> dict[int, list[set[str]]]:
     return stacks
 
 
+def rounds(file: Path) -> int:
+    """Made by the slowest thread of a load so far."""
+    text = file.read_bytes() if file.exists() else b""
+    return min((struct.unpack_from("<Q", text, at)[0] for at in range(0, len(text) - 7, STEP)), default=0)
+
+
 def test_each_load_has_its_own_stacks(live: Path, recording: Path, tmp_path: Path) -> None:
     counter = Workload(live, "wait_counter")
     with Collector(live, recording, "-a", "--sample", "1") as collector:
         with ExitStack() as running_loads:
             loads = {
                 running_loads.enter_context(
-                    running(live / "workloads" / "lock_load", kind, "2", cwd=tmp_path)
+                    running(live / "workloads" / "lock_load", kind, "2", tmp_path / kind, cwd=tmp_path)
                 ).pid: kind
                 for kind in LOADS
             }
             first = counter.do("read")["begins"]
             wait_for(lambda: counter.do("read")["begins"] - first >= ENOUGH, f"{ENOUGH} waits of the loads")
+            wait_for(lambda: all(rounds(tmp_path / kind) >= ROUNDS for kind in LOADS), f"{ROUNDS} rounds of each load")
         assert collector.stop() == 0, collector.errors()
     counter.end()
     with Recording(recording) as result:
