@@ -64,6 +64,11 @@ def test_what_is_of_an_interpreter_is_not_the_programs(symbol: str, module: str)
             ("pthread_cond_wait", "", "(wrapper managed-to-native) object:__icall (object)", "Shop:Book (object)"),
             "Shop:Book",
         ),
+        # Versions and parts of a function that compilers make.
+        (("syscall", "query.constprop.0"), "query"),
+        (("syscall", "shop::sell.part.0.isra.2"), "shop::sell"),
+        (("syscall", "shop::sell [clone .cold]"), "shop::sell"),
+        (("syscall", "main.(*Shop).sell.func1"), "main.(*Shop).sell.func1"),
         # As CoreCLR's has it.
         (("__futex_wait", "void [Shop] Shop.Till::Book(object)[Optimized]"), "Shop.Till::Book"),
         # Where a variable that is static in a function is made.

@@ -45,6 +45,7 @@ from lockline.analysis.user_space.user_evidence import (
     ERLANG_LOCK,
     GIL,
     GO_CHANNEL,
+    GO_COND,
     GO_MUTEX,
     GO_ONCE,
     GO_RWMUTEX,
@@ -318,6 +319,8 @@ def _remedies(
         return (remedy("more-receivers"),)
     if make == ERLANG_LOCK:
         return remedy("erlang-table"), remedy("erlang-lock-counter")
+    if make == GO_COND:
+        return remedy("more-of-pool"), remedy("go-block-profile")
     if make == GO_CHANNEL:
         return remedy("go-more-receivers"), remedy("go-block-profile")
     if make == QT_RWLOCK:

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 
+from lockline.analysis.user_space.behaviour import behaves_as_lock
 from lockline.analysis.user_space.user_evidence import (
     GO_CHANNEL,
     GO_COND,
@@ -87,6 +88,10 @@ def _goroutine_wait(entry: Seen, window_ns: int) -> Recognised | None:
         why = f"goroutines wait until those of their group are done: {threads:.1f} on average"
         return Recognised((entry.futex.id,), GO_GROUP, lock=False, sure="high", why=why)
     if ops & _GO_COND:
+        contended = behaves_as_lock((entry,), window_ns)
+        if contended:
+            why = contended.replace("threads", "goroutines")
+            return Recognised((entry.futex.id,), GO_COND, lock=True, sure="medium", why=why)
         why = f"goroutines wait for a condition, and others signal it: {threads:.1f} wait on average"
         return Recognised((entry.futex.id,), GO_COND, lock=False, sure="high", why=why)
     return None

@@ -45,6 +45,8 @@ _NET_FILE = re.compile(r"(?:mscorlib|System|Mono|Microsoft)[\w.]*\.dll\.so")
 _MONO_METHOD = re.compile(r"(?P<name>[^\s:]+:[^\s:]+) \(.*\)")
 # The same of CoreCLR's map: void [Shop] Shop.Till::Book(object)[Optimized].
 _NET_METHOD = re.compile(r"(?:.* )?\[[\w.]+\] (?P<name>[^\s(]+::[^\s(]+)\(.*")
+# What GCC and LLVM add to the name of a function of which they made another version, or a part.
+_CLONE = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm)(?:\.\d+)?)+$| \[clone [^]]*\]$")
 # What a lambda is an object of: a class that the JVM makes.  The method that the program wrote is called from there.
 _JAVA_LAMBDA = "$$Lambda"
 # Code that HotSpot makes for itself (share/c1/c1_Runtime1.cpp).
@@ -93,6 +95,8 @@ def own_name(frame: Frame) -> str:
         return _own_python(frame.symbol)
     if not _is_own(frame):
         return lambda_in(frame.symbol, frame.module)
+    if (clone := _CLONE.search(frame.symbol)) is not None:
+        return frame.symbol[: clone.start()]
     method = _MONO_METHOD.fullmatch(frame.symbol) or _NET_METHOD.fullmatch(frame.symbol)
     return method["name"] if method is not None else frame.symbol
 

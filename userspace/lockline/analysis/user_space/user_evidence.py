@@ -212,6 +212,7 @@ _CALLED_ON_HEAP = {
     GO_ONCE: "a sync.Once",
     GO_RWMUTEX: "a sync.RWMutex",
     GO_CHANNEL: "a channel of Go",
+    GO_COND: "a sync.Cond",
     RUST_MUTEX: "a Rust Mutex",
     RUST_RWLOCK: "a Rust RwLock",
     FOLLY_MUTEX: "a mutex of folly",
