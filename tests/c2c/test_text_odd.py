@@ -177,3 +177,21 @@ def test_a_value_that_is_missing_within_a_row_does_not_move_the_others(field: in
 def test_a_name_that_a_header_has_lost_is_no_other_column(name: str, left: str) -> None:
     assert name in TEXT
     _in_its_column(TEXT.replace(name, left))
+
+
+def test_rows_alone_with_single_spaces_between_their_names() -> None:
+    """As a sentence quotes them: the kernel's object in brackets tells the symbol from the source."""
+    place, names = "0   1  0xffffffff812a1b", "[kernel.kallsyms] foo"
+    text = "\n".join(
+        (
+            "line 0xffffffff8329a1c0 is the worst, with these rows:",
+            f"62.10%  60.00%   0.00%   0.00%  0x8   {place}3c  2100 1800 700  4100 88 [k] get_it {names}.h:12  0 1",
+            f"37.90%  40.00% 100.00% 100.00%  0x20  {place}7c  2100 1800 700  3100  4 [k] change_it {names}.c:90  0 1",
+        )
+    )
+    (detail,) = parse(text).details
+    assert [(row.offset, row.symbol, row.source, row.records, row.nodes) for row in detail.rows] == [
+        (0x8, "get_it", "foo.h:12", 4100, "0 1"),
+        (0x20, "change_it", "foo.c:90", 3100, "0 1"),
+    ]
+    assert parse(text).problems

@@ -340,6 +340,10 @@ _ROW = re.compile(
 )
 
 
+# Names of the kernel whose columns single spaces set apart, as in HTML: the object in brackets tells which is which.
+_SQUEEZED = re.compile(r"\[k\] ?\S+ \[[\w.]+\](?P<source> \S+:\d+)?(?: +\d+(?:\{[^{}]*\})?)+")
+
+
 def row_layout(text: str, peer: bool) -> Layout | None:
     """The layout of a row of the pareto table that lost its header, from the kinds of its values; None if unclear.
 
@@ -377,4 +381,6 @@ def row_layout(text: str, peer: bool) -> Layout | None:
     if named in (2, 3) or (named > 3 and nodes):
         columns += [SYMBOL, OBJECT, SOURCE][: min(named, 3)]
         columns += [CPU_NODES] if nodes else []
+    elif squeezed := _SQUEEZED.fullmatch((match["names"] or "").strip()):
+        columns += [SYMBOL, OBJECT, *([SOURCE] if squeezed["source"] else []), CPU_NODES]
     return Layout(tuple(columns), peer)
