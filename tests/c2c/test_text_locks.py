@@ -115,3 +115,17 @@ def test_what_the_functions_of_a_lock_read_on_its_line_is_the_locks(tmp_path: Pa
     # Who has nothing to do with that lock looks at something else: where another lock's owner runs.
     other = found(tmp_path, (0, 60, 50, take), free, (0x28, 30, 0, "mutex_spin_on_owner"))
     assert other.verdict == "false sharing"
+
+
+def test_two_spinlocks_on_one_line_take_it_from_each_other(tmp_path: Path) -> None:
+    slow, take = "native_queued_spin_lock_slowpath", "_raw_spin_lock"
+    one = found(tmp_path, (0, 60, 40, slow), (0, 40, 60, take))
+    assert one.verdict == "lock word"
+    assert not any("are two locks" in doubt for doubt in one.doubts)
+    two = found(tmp_path, (0, 30, 20, slow), (0, 20, 30, take), (0x20, 30, 20, slow), (0x20, 20, 30, take))
+    assert two.verdict == "lock word"
+    assert any("are two locks" in doubt and "`lockline diff`" in doubt for doubt in two.doubts)
+    # A rwlock, and the spinlock in it.
+    read = "queued_read_lock_slowpath"
+    rwlock = found(tmp_path, (0, 30, 20, read), (0, 20, 30, "_raw_read_lock"), (4, 50, 50, read))
+    assert not any("are two locks" in doubt for doubt in rwlock.doubts)

@@ -182,8 +182,8 @@ def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]], symbols: Collecti
         takes = any(_on_a_lock(access, paired) and not is_unlock(access.code.symbol) for access in users)
         # Of an owner's task nobody lets go.
         own = any(access.wrote or is_unlock(access.code.symbol) for access in users)
-        # A spinlock is one word too, and told apart by its functions, which access nothing else.
-        if not takes or (len(offsets) == 1 and _is_spin_word(users)):
+        # Spinlocks are one word each, and told apart by their functions, which access nothing else.
+        if not takes or all(_is_spin_word(by_offset[offset]) for offset in offsets):
             continue
         span = _Bounds(offsets[0], offsets[-1] + (8 if len(offsets) > 1 else 4), "", "", True, False)
         functions = {access.function for access in users if _on_a_lock(access, paired)}

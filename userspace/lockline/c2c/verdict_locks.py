@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from math import exp
 
 from lockline.base.values import replace
-from lockline.c2c.functions import is_lock_function
+from lockline.c2c.functions import is_lock_function, is_spin_function
 from lockline.c2c.members import is_sequence_type
 from lockline.c2c.model import Judgement, Part
 from lockline.c2c.parts import LOCK_BYTES, cost
@@ -40,13 +40,27 @@ def lock_word(case: Case) -> Judgement | None:
     beside = sum(part.share for part in others)
     if others:
         evidence.append(f"all other members together: {percent(beside)}")
+    two = _of_two_spinlocks(locks)
     if beside < MEMBER:
-        return case.judge("lock word", evidence, locks)
+        return case.judge("lock word", evidence, locks, two)
     # What is paid there makes the lock be held for longer, if it is under the lock.
     doubt = f"{percent(beside)} are paid at {places(others)} beside it: that part is false sharing"
     if case.stores_told and surely_for_the_lock(locks, others) < MEMBER:
         doubt = f"{percent(beside)} are paid beside it; {_goes_along(others)}"
-    return case.judge("lock word", evidence, [*locks, *others], [doubt])
+    return case.judge("lock word", evidence, [*locks, *others], [doubt, *two])
+
+
+def _of_two_spinlocks(locks: Sequence[Part]) -> list[str]:
+    """A doubt where two spinlocks pay: mutexes and rwsems have one each, and a rwlock's lies within its eight bytes."""
+    spins = [
+        part
+        for part in locks
+        if part.share >= MEMBER and is_written(part) and any(is_spin_function(row.code.symbol) for row in part.main)
+    ]
+    if len(spins) < 2 or spins[-1].begin - spins[0].begin < 8:
+        return []
+    why = f"{places(spins)} are two locks: who waits for the one takes the line from who uses the other"
+    return [f"{why}, and that part is false sharing; {TRY_APART}"]
 
 
 def with_a_lock(case: Case) -> Judgement | None:
