@@ -100,7 +100,7 @@ static __always_inline void write_event(void *ctx, struct cpu_state *state, cons
 			__builtin_memcpy(event->stack.user, stack->user, sizeof(stack->user));
 		}
 	} else {
-		/* With the lock held: up to 40 us where it is not known, 4 % of a wait over 1 ms at most. */
+		/* With the lock held: up to 45 us where it is not known, 5 % of a wait over 1 ms at most. */
 		event->flags |= EVENT_STACK_AT_END;
 		event->kernel_frames = kernel_stack(ctx, state, &event->stack, held);
 		if (user_stacks)

@@ -96,6 +96,14 @@ void a_stack_with_a_missing_frame_is_not_learned(struct bench *bench)
 		if (frame > FIRST)
 			CHECK_EQUAL(run_find_stack(bench, DEPTH), 0);
 	}
+	/* A stale copy of the address before it, below the one that counts or above. */
+	for (__u32 frame = FIRST; frame + 2 < COUNT; frame++) {
+		lay_out(bench);
+		words_of(bench, DEPTH)[places[frame + 1] - 1] = CALLER(frame);
+		CHECK(!run_learn_stack(bench, DEPTH, NUMBER, COUNT) || places[frame + 1] - 1 == places[frame],
+		      "frame %u twice", frame);
+		words_of(bench, DEPTH)[places[frame + 1] - 1] = 0;
+	}
 	/* The end of the stack is near. */
 	lay_out(bench);
 	CHECK_EQUAL(run_learn_stack(bench, 1, NUMBER, COUNT), 0);

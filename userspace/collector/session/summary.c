@@ -189,7 +189,7 @@ static const struct {
 	[COUNT_KNOWN_STACK] = {"known_stack", "info", "stacks that were known, and not walked again"},
 	[COUNT_WRONG_STACK] =
 		{"wrong_stack", "loss",
-		 "stacks that were taken for known ones, but were others: seen when one was walked again"},
+		 "stacks that were taken for known ones, but were others: seen when one in 16 was walked again"},
 	[COUNT_UNNAMED] = {"unnamed", "info",
 			   "of the filtered: waits for locks that -L chooses by name, before the name was known"},
 };

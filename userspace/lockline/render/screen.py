@@ -38,7 +38,7 @@ _LOSSES = {
     "too_deep": "{} waits inside other waits",
     "turns_overwritten": "{} turns of locks",
     "turns_torn": "{} turns of locks",
-    "wrong_stack": "{} stacks, taken for other ones",
+    "wrong_stack": "{} stacks that were written as another one",
 }
 _MOST_BARS = 32
 # The worst interval is no news if it has hardly more than the average.
