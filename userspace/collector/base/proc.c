@@ -215,7 +215,7 @@ bool task_gone(__u32 id)
 
 bool task_ended(__u32 id)
 {
-	return kill((pid_t)id, 0) && errno == ESRCH;
+	return kill((pid_t)id, 0) && errno == ESRCH && proc_has_kernel_ids();
 }
 
 int task_leader(__u32 id, __u32 *tgid)

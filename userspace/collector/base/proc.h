@@ -62,7 +62,7 @@ int process_stat_read(__u32 id, struct process_stat *out);
 bool proc_has_kernel_ids(void);
 /* Whether it has ended; a zombie has. */
 bool task_gone(__u32 id);
-/* The same without reading a file: nothing has that id any more, also not a zombie. */
+/* The same without reading a file: nothing has that id any more, also not a zombie.  No, where ids are not the kernel's. */
 bool task_ended(__u32 id);
 /* Threads of the machine now; 0 if /proc does not say. */
 __u32 proc_threads(void);
