@@ -122,6 +122,16 @@ def test_a_thread_of_the_run_time_that_waits_all_the_time(functions: tuple[str, 
     assert set(found.words) == ({2, 3, 4, 9} if turns else {2, 3, 4})
 
 
+@pytest.mark.parametrize(("of_8", "unclear"), [(40, True), (3, False)])
+def test_who_wakes_in_net_may_hog_the_lock(of_8: int, unclear: bool) -> None:
+    """A thread that hardly waits there and makes most of the wakes brings work, or has the lock again and again."""
+    words = parked(NET_WAIT, (2, 3, 4), module="libcoreclr.so")
+    seldom = replace(words[0].waits[0], task=8, waits=2)
+    words[0] = replace(words[0], waits=(*words[0].waits, seldom), wakes=(*words[0].wakes, Calls(8, (), (), of_8, 0)))
+    (found,) = recognise(words, (), WINDOW)
+    assert (found.make, found.lock, found.unclear) == (NET_LOCK, not unclear, unclear)
+
+
 @pytest.mark.parametrize(
     ("functions", "from_9", "unclear"), [(PARK[:2], 1, True), (PARK[:2], 0, False), (PARK, 1, False)]
 )

@@ -98,11 +98,15 @@ def _possible(row: tuple[object, ...]) -> bool:
 def _apart(
     totals: Sequence[user_rows.FutexTotal], wanted: Collection[int]
 ) -> tuple[list[user_rows.FutexTotal], list[user_rows.FutexTotal]]:
-    """Those that are looked at, with the wanted ones among them, and the others; both in their order."""
+    """Those that are looked at, and the others; both in their order.
+
+    Looked at: those with most waiting, and as many of the wanted ones.
+    """
     if len(totals) <= MOST_FUTEXES:
         return list(totals), []
-    ranked = sorted(totals, key=lambda total: (total.futex not in wanted, -total.wait_ns - open_ns(total), total.futex))
-    first = {total.futex for total in ranked[:MOST_FUTEXES]}
+    ranked = sorted(totals, key=lambda total: (-total.wait_ns - open_ns(total), total.futex))
+    asked = [total for total in ranked if total.futex in wanted]
+    first = {total.futex for total in (*ranked[:MOST_FUTEXES], *asked[:MOST_FUTEXES])}
     return (
         [total for total in totals if total.futex in first],
         [total for total in totals if total.futex not in first],

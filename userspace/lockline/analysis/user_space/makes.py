@@ -280,9 +280,6 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
         several = several_wait(circle, window_ns)
         if make.peers and (not several or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
             continue
-        # Without names, idle workers look alike.
-        if make.peers and make.files and mostly_brought(circle):
-            continue
         few = total_of(circle, "slept") < _FEW_WAITS or not wait_again(circle)
         if make.peers and make.words and few:
             continue
@@ -292,6 +289,8 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
         # Who waits for a job, or for another lock, waits for others; who sleeps for a while is woken by the clock.
         others = (entry for entry in words if entry not in found and entry.total.timed_out < MOST * entry.total.slept)
         held = "" if make.peers else held_over_wait(circle, others, window_ns)
+        if make.peers and make.files and mostly_brought(circle):
+            held = "a thread that hardly waits there makes most of the wakes: it brings work, or hogs the lock"
         if make.queues:
             held = _waits_for_jobs(make, circle, words)
         if not make.peers and not any(entry.wakes or entry.total.slept for entry in circle):

@@ -46,7 +46,7 @@ _MONO_METHOD = re.compile(r"(?P<name>[^\s:]+:[^\s:]+) \(.*\)")
 # The same of CoreCLR's map: void [Shop] Shop.Till::Book(object)[Optimized].
 _NET_METHOD = re.compile(r"(?:.* )?\[[\w.]+\] (?P<name>[^\s(]+::[^\s(]+)\(.*")
 # What GCC and LLVM add to the name of a function of which they made another version, or a part.
-_CLONE = re.compile(r"(?:\.(?:constprop|isra|part|cold|lto_priv|llvm)(?:\.\d+)?)+$| \[clone [^]]*\]$")
+_CLONE = re.compile(r"(?:\.(?:constprop|isra|part|lto_priv|llvm)\.\d+(?:\.cold)?)+$| \[clone [^]]*\]$")
 # What a lambda is an object of: a class that the JVM makes.  The method that the program wrote is called from there.
 _JAVA_LAMBDA = "$$Lambda"
 # Code that HotSpot makes for itself (share/c1/c1_Runtime1.cpp).

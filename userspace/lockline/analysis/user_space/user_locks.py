@@ -270,8 +270,11 @@ def _others(
         if why:
             yield Recognised(ids, _make_by_behaviour(words), lock=True, sure="medium", why=why)
         elif any(entry.futex.id in unclear for entry in words) and are_brought_work(words, window_ns):
-            told = "all of its threads sleep there at once, and wait for work that another one brings"
-            yield Recognised(ids, "", lock=False, sure="medium", why=told)
+            told = (
+                "its threads sleep there nearly all the time, and a thread that never waits there wakes them:"
+                " workers without work do so, and threads behind one that hogs a lock"
+            )
+            yield Recognised(ids, "", lock=False, sure="medium", why=told, unclear=True)
         elif yields and not any(burns_cpus(entry, window_ns) for entry in yields):
             yield _spun(words, any(entry.futex.id in unclear for entry in words))
         elif len(pair) > 1:
