@@ -89,19 +89,11 @@ next:
 /* Where the frames of a stack that was walked lie. */
 struct stack_lesson {
 	__u64 stack;
+	__u64 last; /* address that was found */
 	struct known_stack *known;
 	__u32 frame;
 	__u32 count;
 };
-
-/*
- * An address that comes once more before the next one: one of them is stale, and nobody knows which.  Before the last
- * frame such words are what earlier system calls left in the first frame's room, above the ones that count.
- */
-static __always_inline bool stale_before(const struct known_stack *known, __u32 frame, __u64 address)
-{
-	return frame < STACK_FRAMES && known->frames.address[frame] == address;
-}
 
 static long learn_word(__u32 word, struct stack_lesson *lesson)
 {
@@ -118,8 +110,13 @@ static long learn_word(__u32 word, struct stack_lesson *lesson)
 	}
 	if (frame >= STACK_FRAMES)
 		return 1;
+	/*
+	 * An address that comes once more before the next one: one of them is stale, and nobody knows which.  Before the last
+	 * frame such words are what earlier system calls left in the first frame's room, above the ones that count.
+	 */
 	if (known->frames.address[frame] != address)
-		return stale_before(known, frame - 1, address) && frame + 1 < lesson->count;
+		return address == lesson->last && frame + 1 < lesson->count;
+	lesson->last = address;
 	known->words[frame] = word;
 	lesson->frame = frame + 1;
 	return frame + 1 >= lesson->count;
@@ -130,7 +127,8 @@ VERIFIED_ONCE int learn_stack(__u32 cpu, __u32 number, __u64 stack, __u32 count)
 {
 	struct known_stacks *all = bpf_map_lookup_elem(&known_stacks, &cpu);
 	__u64 words = (stack_end(stack) - stack) / sizeof(__u64);
-	struct stack_lesson lesson = {.stack = stack, .count = count, .frame = any_number(stack)};
+	struct stack_lesson lesson = {
+		.stack = stack, .count = count, .frame = any_number(stack), .last = any_number(stack)};
 	__u32 last = count - 1, mark;
 	struct known_stack *known;
 
