@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The kernel's stack of a wait.  To walk one takes 15 to 45 us on a busy machine: the kernel looks each function up in
- * tables that other work has driven out of the caches.  Most stacks have been walked before, and where each return address of such a
- * stack lies is known: they are looked for there, which takes 1 to 3.
+ * tables that other work has driven out of the caches.  Most stacks have been walked before, and where each return
+ * address of such a stack lies is known: they are looked for there, which takes 1 to 3.
  *
  * Why a stack is the known one if all these words are the same: the frames of a function have one size.  As far as two
  * stacks have the same callers, the next return address lies at the same place in both, so the first other caller

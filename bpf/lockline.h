@@ -124,7 +124,7 @@ enum counter {
 	COUNT_TABLE_FULL,  /* waits that went to the row of all unnamed locks */
 	COUNT_STACK_ERROR, /* stacks that the kernel refused */
 	COUNT_UNNAMED,     /* of the filtered: begins for locks that -L knows by name, and that had none yet */
-	COUNT_KNOWN_STACK, /* stacks that were not walked, as they were known (stack.bpf.h) */
+	COUNT_KNOWN_STACK, /* stacks that were not walked, as they were known (known.bpf.h) */
 	COUNT_WRONG_STACK, /* stacks that were walked again, and were not the known one */
 	COUNT_LAST = 16
 };
@@ -254,7 +254,7 @@ struct wait_stack {
 	__u64 user[STACK_FRAMES];
 };
 
-/* Kernel stacks that a CPU has walked, and where their return addresses lie (stack.bpf.h). */
+/* Kernel stacks that a CPU has walked, and where their return addresses lie (known.bpf.h). */
 #define KNOWN_STACKS 16
 
 struct kernel_frames {

@@ -10,9 +10,9 @@ from lockline.analysis.user_space.futex_waits import LOCK, FutexWaits
 from lockline.analysis.user_space.user_evidence import CONDITION_VARIABLE, HALF, OUT_OF_CONDITION, is_condition
 from lockline.rules.common import ENOUGH_WAITS, USER_WORTH_TELLING, share, user_waits
 
-# Of glibc and musl, and of Rust, where threads wait for a condition.
 # GLib's, which are no condition variables of the C library.
 _GLIB = ("g_cond_wait", "g_async_queue_pop")
+# Of glibc and musl, and of Rust, where threads wait for a condition.
 _CONDITIONS = (*OUT_OF_CONDITION, "ondvar::")
 # Threads that one call wakes: a queue of jobs wakes one.
 HERD = 4

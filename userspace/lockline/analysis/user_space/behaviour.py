@@ -56,6 +56,14 @@ def samples_by_task(calls: Iterable[Calls]) -> Counter[int]:
     return found
 
 
+def waits_by_task(calls: Iterable[Calls]) -> Counter[int]:
+    """How many waits, or wakes, each task has."""
+    found: Counter[int] = Counter()
+    for call in calls:
+        found[call.task] += call.waits
+    return found
+
+
 def are_crowd(words: Sequence[Seen]) -> bool:
     """Whether more threads use one of these words than its sets can tell apart."""
     return any(is_crowd(entry.total.waiters, entry.total.wakers) for entry in words)
@@ -69,12 +77,8 @@ def crowd_wakes_itself(words: Sequence[Seen]) -> bool | None:
 
 def bring_work(words: Sequence[Seen]) -> set[int]:
     """Tasks that wake others here, and wait for none, or once, as whoever starts a thread does until it runs."""
-    waits: Counter[int] = Counter()
-    wakes: Counter[int] = Counter()
-    for entry in words:
-        for calls, sums in ((entry.waits, waits), (entry.wakes, wakes)):
-            for call in calls:
-                sums[call.task] += call.waits
+    waits = waits_by_task(call for entry in words for call in entry.waits)
+    wakes = waits_by_task(call for entry in words for call in entry.wakes)
     return {task for task, count in wakes.items() if waits[task] <= _NOW_AND_THEN * count}
 
 
@@ -212,9 +216,7 @@ def work_in_turns(words: Sequence[Seen], window_ns: int) -> bool:
     At a barrier the last one to come may keep all others waiting; that it is another one each time is rare.  Where each
     wake-up wakes all that want something, and one gets it, it is so.
     """
-    wakes: Counter[int] = Counter()
-    for call in (call for entry in words for call in entry.wakes):
-        wakes[call.task] += call.waits
+    wakes = waits_by_task(call for entry in words for call in entry.wakes)
     rotates = 0 < max(wakes.values(), default=0) <= HALF * sum(wakes.values())
     return rotates and asleep(words, window_ns) >= _IN_TURNS * (_users(words) - 1)
 

@@ -2,7 +2,6 @@
 """Locks known by the functions that wait for them."""
 
 import functools
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from lockline.analysis.user_space.behaviour import (
     mostly_brought,
     nobody_holds,
     wait_again,
+    waits_by_task,
     wake_each_other,
 )
 from lockline.analysis.user_space.python_gil import GROUP
@@ -333,9 +333,7 @@ def _hands_out_work(words: Sequence[Seen]) -> str:
     there may bring the jobs, which workers pass on (java.util.concurrent.LinkedBlockingQueue: take() signals the next).
     """
     inside = {call.task for entry in words for call in entry.waits}
-    wakes: Counter[int] = Counter()
-    for call in (call for entry in words for call in entry.wakes):
-        wakes[call.task] += call.waits
+    wakes = waits_by_task(call for entry in words for call in entry.wakes)
     every = sum(wakes.values())
     brings = [task for task, count in wakes.items() if task not in inside and count >= max(_JOBS, _BRINGS_JOBS * every)]
     if not brings:
