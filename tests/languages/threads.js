@@ -19,16 +19,18 @@ function unlock(word) {
 	if (Atomics.exchange(word, 0, 0) === 2) Atomics.notify(word, 0, 1);
 }
 
-function work() {
-	const end = performance.now() + 1;
+function work(ms) {
+	const end = performance.now() + ms;
 	while (performance.now() < end);
 }
 
 function underMutex(word) {
 	for (;;) {
 		lock(word);
-		work();
+		work(1);
 		unlock(word);
+		// Else one thread has it again before the woken one runs, for good: it looks like one that brings work.
+		work(0.5);
 	}
 }
 
