@@ -209,6 +209,12 @@ def user_mutex(scene: Scene, waits: int = 400) -> None:
     scene.builder.insert("futex_sample", [(2, "owner", scene.task("refresher"), 0, 9, waits, waits * 5 * MS)])
 
 
+def mutex_beside_file(scene: Scene) -> None:
+    """Half a thread waits for a program's mutex, and one for a lock file."""
+    user_mutex(scene)
+    scene.builder.insert("sleeper", [(80, "job", "locks_lock_inode_wait", 10)])
+
+
 def idle_pool(scene: Scene) -> None:
     """Workers that wait for work: hours of waiting, and none of it contention."""
     scene.builder.insert("futex", [(1, 0, "", 0, 0, "", "")])
@@ -612,6 +618,15 @@ CASES |= {
             "(60% of all waiting)",
             "cache_lock of 70",
         ),
+    ),
+    "a program's lock beside a lock file": Case(
+        mutex_beside_file,
+        "user-lock",
+        (
+            "ANSWER On average 1 thread (looked 10 times) of job (80) waits for a lock on a file",
+            "Programs' own locks keep 0.50 threads waiting on average, all of them for cache_lock of server (70).",
+        ),
+        meta={"sleep_looks": 10, "sleep_threads": 10, "sleep_threads_looked_at": 10},
     ),
 }
 

@@ -94,8 +94,8 @@ def test_little_waiting_in_the_kernel_is_not_the_answer_where_a_file_is_waited_f
         (
             (("/run/job.lock", 70, "job", 99, "", 3),),
             (
-                ": /run/job.lock; the process that took it (99) has ended, and one that it left the open file to keeps"
-                " it locked (`fuser -v /run/job.lock`)."
+                ": /run/job.lock; process 99 took it and has ended, but another process still has that file open, so it"
+                " stays locked (`fuser -v /run/job.lock` shows who)."
             ),
         ),
         ((), "a lock on a file (flock, fcntl)."),

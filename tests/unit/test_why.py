@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lockline.analysis.findings import Task, UserLock, fact
+from lockline.analysis.findings import Lock, Task, UserLock, fact
 from lockline.analysis.user_space.hidden_waits import HiddenWaits
 from lockline.analysis.user_space.user_evidence import Goroutines
 from lockline.base.errors import LocklineError
@@ -72,6 +72,24 @@ def test_a_quiet_machine_is_told_as_such() -> None:
     assert (verdict.kind, verdict.sure) == ("nothing", "high")
     # Nobody looked at programs: not as sure.
     assert judge(known_of(observation("totals")), "time").sure == "medium"
+
+
+def test_a_busy_lock_is_one_claim_however_many_waits_a_step_had() -> None:
+    """Few long waits in one step, many in the next: that is no contradiction, and no second cause."""
+    lock_of = Lock("mm_struct.mmap_lock", "rwsem:W")
+    rare, often = (
+        replace(busy(probe), findings=(finding(rule, lock_of, waiters),))
+        for probe, rule, waiters in (("totals", "long-waits", 3.0), ("episodes", "hot-lock", 2.5))
+    )
+    found = [one for one in hypotheses(known_of(rare, often)) if one.finding is not None]
+    assert [(one.cause, one.seen) for one in found] == [("long-waits", 2)]
+
+
+def test_readers_and_writers_of_one_step_are_one_step() -> None:
+    sides = (Lock("mm_struct.mmap_lock", kind) for kind in ("rwsem:W", "rwsem:R"))
+    seen = replace(busy("totals"), findings=tuple(finding("convoy", one, 1.5) for one in sides))
+    found = [one for one in hypotheses(known_of(seen)) if one.finding is not None]
+    assert [(one.cause, one.seen) for one in found] == [("convoy", 1)]
 
 
 def test_a_process_that_could_not_be_read_is_no_quiet_one() -> None:

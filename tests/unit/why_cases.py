@@ -60,6 +60,8 @@ def finding(rule: str, subject: Any, waiters: float, sure: Confidence = "medium"
     """What a rule found."""
     claims = {
         "convoy": fact("convoy", lock=subject),
+        "hot-lock": fact("hot-lock", lock=subject),
+        "long-waits": fact("long-waits", lock=subject),
         "user-lock": fact("user-lock", process=PROGRAM, lock=subject),
         "deadlock": fact("deadlock-with-itself", process=PROGRAM),
         "shared-clocksource": fact("own-clock-is-coarse"),

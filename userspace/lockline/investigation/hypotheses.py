@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What may be the cause, with what speaks for it and against it: made anew of all steps after each of them."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from lockline.analysis.answer import (
     EFFECTS,
     NEGLIGIBLE_SHARE,
     NEGLIGIBLE_WAIT_NS,
+    OVERUSED,
     SHORT_NS,
     STANDSTILLS,
 )
@@ -107,6 +109,7 @@ def _nobody_traced(known: Investigation) -> bool:
 def _from_findings(known: Investigation) -> list[Hypothesis]:
     """What the rules found, by subject: of several steps the surest, then the one of most waiting."""
     best: dict[tuple[object, ...], Hypothesis] = {}
+    steps = defaultdict[tuple[object, ...], set[int]](set)
     for step, seen in known.observations:
         if seen.not_enough:
             continue
@@ -118,7 +121,9 @@ def _from_findings(known: Investigation) -> list[Hypothesis]:
             if finding.rule in EFFECTS and waiters < NEGLIGIBLE_SHARE:
                 # One long wait: it says what came of it, and explains next to none of the waiting.
                 continue
-            key = (finding.rule, _identity(finding.subject))
+            # That a lock is busy is one claim: how many waits there are, and how long, changes from step to step.
+            key = ("busy" if finding.rule in OVERUSED else finding.rule, _identity(finding.subject))
+            steps[key].add(step.number)
             made = Hypothesis(
                 cause=finding.rule,
                 subject=finding.subject,
@@ -138,7 +143,8 @@ def _from_findings(known: Investigation) -> list[Hypothesis]:
             rank, before = CONFIDENCE[made.sure] * waiters, CONFIDENCE[other.sure] * other.waiters
             surer = CONFIDENCE[made.sure] > CONFIDENCE[other.sure]
             better = made if surer or (made.sure == other.sure and rank > before) else other
-            best[key] = replace(better, seen=other.seen + 1)
+            # One step may have found it of readers, and of writers.
+            best[key] = replace(better, seen=len(steps[key]))
     return [
         one
         if one.seen == 1

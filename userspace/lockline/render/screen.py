@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 from lockline.analysis.answer import (
     Answer,
     make_answer,
-    trusted_ns,
 )
 from lockline.analysis.model import TOTALS_DISAGREE, Report
 from lockline.analysis.series import Slice
@@ -143,9 +142,9 @@ def trust_words(report: Report, marked: bool) -> str:
         more = f", and {kinds} of loss" if len(lost) > 1 else ""
         what = _LOSSES.get(worst.name, "{} of " + worst.name.replace("_", " "))
         parts.append(f"lost: {what.format(count(worst.events))}{more}")
-    short = max((trusted_ns(report, lock.kind) for lock in report.locks), default=0)
-    if short and (marked or not report.locks):
-        parts.append(f"{MARK} waits under {duration(short)} may be more than 10% off")
+    if marked:
+        # From which length on times are sure, --trust says: a line holds all of this.
+        parts.append(f"{MARK} times may be over 10% off")
     unnamed = sum(loss.events for loss in report.loss if loss.name == "unnamed")
     if unnamed:
         waits = "1 wait" if unnamed == 1 else f"{count(unnamed)} waits"

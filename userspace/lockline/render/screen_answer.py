@@ -256,8 +256,9 @@ def _answer_words(report: Report, answer: Answer, style: Style, guards: str = ""
             f" {NEGLIGIBLE_SHARE:.0%} of one thread's time, no wait of {duration(NEGLIGIBLE_WAIT_NS)}).{rest}"
         )
     if answer.kind == "other locks":
-        told = " ".join(other_locks_words(report, style))
-        return f"{told} The kernel's own locks: {cost or 'no waiting'}{_mostly_for(report, style)}."
+        kernel = f"The kernel's own locks: {cost or 'no waiting'}{_mostly_for(report, style)}."
+        told = (*other_locks_words(report, style), _programs_words(report, answer, style), kernel)
+        return " ".join(part for part in told if part)
     names = [lock_words(ways, style) for ways in answer.whole]
     waiting = report.window.share(totals.wait_ns) or 0.0
     # Beside locks of programs that matter, these are of the kernel's alone.
@@ -286,12 +287,18 @@ def _answer_words(report: Report, answer: Answer, style: Style, guards: str = ""
     what += f" {guards}" if guards else ""
     worth = "" if waiting >= NEGLIGIBLE_SHARE else "Single waits are long, though."
     hint = (futex_words(report, style) + cpu_words(report)).strip() if waiting < SMALL_EFFECT else ""
-    besides = ""
-    if user >= NEGLIGIBLE_USER_SHARE:
-        kept = f"{_threads(user, _who(report, answer))} waiting on average{_worst_user(report, answer, style)}"
-        besides = f"Programs' own locks keep {kept}."
+    besides = _programs_words(report, answer, style)
     parts = (what, sentence(cost), worth, _longest(report, answer, style), besides, hint)
     return " ".join(part for part in parts if part)
+
+
+def _programs_words(report: Report, answer: Answer, style: Style) -> str:
+    """What programs' own locks cost, where another kind of lock is the answer; '' if that is negligible."""
+    user = answer.user_waiting or 0.0
+    if user < NEGLIGIBLE_USER_SHARE:
+        return ""
+    kept = f"{_threads(user, _who(report, answer))} waiting on average{_worst_user(report, answer, style)}"
+    return f"Programs' own locks keep {kept}."
 
 
 def _mostly_for(report: Report, style: Style) -> str:

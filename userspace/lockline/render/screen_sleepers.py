@@ -77,8 +77,8 @@ def _left_behind(holder: int, file: str) -> str:
     """Of a lock whose taker has ended: it is held while the file is open, as by `flock 9` in a shell script."""
     command = f"`fuser -v {shlex.quote(file)}`" if file.startswith("/") else "`lslocks`"
     return (
-        f"; the process that took it ({holder}) has ended, and one that it left the open file to keeps it locked"
-        f" ({command})"
+        f"; process {holder} took it and has ended, but another process still has that file open, so it stays locked"
+        f" ({command} shows who)"
     )
 
 
