@@ -10,6 +10,7 @@ import pytest
 
 import lockline.rules
 from lockline.analysis.findings import Cpu, Fact, Lock, Measure, Process, Task, Text, fact, ns, part, remedy
+from lockline.base.numbers import counted
 from lockline.render import finding_sentences, findings, why_words
 
 RULES = sorted(Path(lockline.rules.__file__).parent.glob("*.py"))
@@ -113,3 +114,7 @@ def test_what_is_missing_is_left_out() -> None:
 def test_one_thread_is_no_threads(what: str, many: int, words: str) -> None:
     values = (("threads", Measure(many, "threads")), ("process", Process("server", 7)))
     assert findings.say({**finding_sentences.SENTENCES, **why_words.SENTENCES}[what], values) == words
+
+
+def test_one_thing_is_not_counted_as_several() -> None:
+    assert [counted(number, "CPU") for number in (0, 1, 2, 123_456)] == ["0 CPUs", "1 CPU", "2 CPUs", "123k CPUs"]

@@ -35,6 +35,11 @@ def count(number: int) -> str:
     return f"{number:.0e}"
 
 
+def counted(number: int, one: str) -> str:
+    """A count of things, by what one of them is called: "1 CPU", "2 CPUs"."""
+    return f"{count(number)} {one}{'' if number == 1 else 's'}"
+
+
 def short_count(number: int) -> str:
     """A count in at most 4 characters."""
     if abs(number) < 10_000:

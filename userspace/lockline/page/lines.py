@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 
+from lockline.base.numbers import counted
 from lockline.c2c.live import LiveReport
 from lockline.c2c.model import C2cReport, LineReport, Part
 from lockline.page import svg
@@ -115,7 +116,7 @@ def make_c2c_page(report: C2cReport, write: Writer, redact: bool = False) -> str
 def _page(title: str, report: C2cReport, text: Sequence[str], write: Writer) -> str:
     machine = report.machine
     parts = [f"Linux {machine.kernel_release}" if machine.kernel_release else None]
-    parts.append(f"{machine.cpus} CPUs" if machine.cpus else None)
+    parts.append(counted(machine.cpus, "CPU") if machine.cpus else None)
     missing = [*report.coverage.missing, *report.notes, *(f"{place}: {why}" for place, why in report.problems)]
     # The text's second paragraph.
     answer = "\n".join(text).split("\n\n")[1:2] or ["No line."]

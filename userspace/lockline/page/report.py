@@ -6,7 +6,7 @@ from typing import Any
 
 from lockline.analysis.answer import by_impact, make_answer, trusted_ns
 from lockline.analysis.model import LockWaits, Report
-from lockline.base.numbers import count, duration, percent
+from lockline.base.numbers import count, counted, duration, percent
 from lockline.export.profile import Profile, read_profile
 from lockline.export.stacks import ANY_TASK
 from lockline.page import flames, svg
@@ -359,7 +359,7 @@ def make_page(report: Report, recording: Recording, write: Writer, redact: bool 
     host, window = report.host, report.window
     parts = [
         f"Linux {host.kernel_release}" if host.kernel_release else None,
-        f"{window.cpus} CPUs" if window.cpus else None,
+        counted(window.cpus, "CPU") if window.cpus else None,
         duration(window.duration_ns),
         "cut off, or still being recorded" if window.state == "recording" else None,
     ]

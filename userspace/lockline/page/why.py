@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The page of an investigation: cause, proof, what was ruled out, and what each step cost."""
 
-from lockline.base.numbers import duration, percent
+from lockline.base.numbers import counted, duration, percent
 from lockline.page import svg
 from lockline.page.document import Page, Section, figure, render
 from lockline.page.html import Markup, Writer, joined
@@ -112,5 +112,5 @@ def make_page(document: Document, write: Writer) -> str:
     if document.followed is not None:
         parts.insert(1, _followed)
     sections = tuple(make(document, write) for make in parts)
-    where = f"Linux {document.kernel_release}, {document.cpus} CPUs, {document.target}"
+    where = f"Linux {document.kernel_release}, {counted(document.cpus, 'CPU')}, {document.target}"
     return render(Page(f"Why {document.hostname} waits for locks", where, sections), write)

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from lockline.base.numbers import count, duration, percent
+from lockline.base.numbers import count, counted, duration, percent
 from lockline.base.text import Column, Style, clean, cut, fill, pad, page, paragraphs, table
 from lockline.c2c.model import Access, C2cReport, LineReport, LockOnLine, OffsetReport
 
@@ -52,7 +52,7 @@ def header(report: C2cReport, style: Style, what: str = "cache lines of") -> lis
         machine.hostname,
         f"Linux {machine.kernel_release}" if machine.kernel_release else None,
         machine.architecture,
-        f"{machine.cpus} CPUs" if machine.cpus else None,
+        counted(machine.cpus, "CPU") if machine.cpus else None,
     ]
     lines = _labelled("lockline", clean(f"{what} {report.path}", style))
     told = ", ".join(part for part in parts if part)

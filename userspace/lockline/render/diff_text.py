@@ -4,7 +4,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from lockline.base.numbers import count, duration, percent, short_count
+from lockline.base.numbers import count, counted, duration, percent, short_count
 from lockline.base.text import Column, Style, beside, clean, cut, fill, pad, paragraphs, table
 from lockline.diff.lines import LineDifference, LinesDiff
 from lockline.diff.model import Comparison, Judgement, Verdict
@@ -83,7 +83,7 @@ def _side(side: Side) -> str:
     parts = [
         side.host.name,
         f"Linux {side.host.kernel_release}" if side.host.kernel_release else None,
-        f"{side.window.cpus} CPUs" if side.window.cpus else None,
+        counted(side.window.cpus, "CPU") if side.window.cpus else None,
         f"spinlocks {side.host.spinlock_mode}" if side.host.spinlock_mode else None,
         duration(side.window.duration_ns),
         f"{side.locks:,} locks",

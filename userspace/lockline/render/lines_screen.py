@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lockline.base.numbers import count, duration, percent
+from lockline.base.numbers import count, counted, duration, percent
 from lockline.base.text import Column, Style, clean, cut, table
 from lockline.c2c.model import C2cReport, Judgement, LineReport
 from lockline.c2c.report import cpu_list
@@ -27,7 +27,7 @@ def _header(report: C2cReport, what: str, style: Style, columns: int) -> list[st
     parts = [
         machine.hostname,
         f"Linux {machine.kernel_release}" if machine.kernel_release else None,
-        f"{machine.cpus} CPUs" if machine.cpus else None,
+        counted(machine.cpus, "CPU") if machine.cpus else None,
         f"{what} {report.path}",
     ]
     return [cut(clean(", ".join(part for part in parts if part), style), columns)]

@@ -11,7 +11,7 @@ from lockline.analysis.answer import (
 from lockline.analysis.model import TOTALS_DISAGREE, Report
 from lockline.analysis.series import Slice
 from lockline.atlas import atlas
-from lockline.base.numbers import count, duration, percent
+from lockline.base.numbers import count, counted, duration, percent
 from lockline.base.text import Column, Style, clean, cut, table, width
 from lockline.render.screen_answer import answer_lines
 from lockline.render.screen_findings import EVIDENCE, finding_lines
@@ -57,7 +57,7 @@ _WAITERS = (
 def _header(report: Report, style: Style, columns: int) -> str:
     window, host = report.window, report.host
     parts = [host.name, f"Linux {host.kernel_release}" if host.kernel_release else None]
-    parts.append(f"{window.cpus} CPUs" if window.cpus else None)
+    parts.append(counted(window.cpus, "CPU") if window.cpus else None)
     when = duration(window.duration_ns)
     if window.begin_unix_ns is not None and window.begin_unix_ns < 1 << 62:
         since = window.begin_unix_ns + window.begin_ns - window.recording_begin_ns

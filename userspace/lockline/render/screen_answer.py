@@ -24,7 +24,7 @@ from lockline.analysis.user_space.futex_waits import BARRIER, UNCLEAR, FutexWait
 from lockline.analysis.user_space.hidden_waits import SCHEDULERS, HiddenWaits
 from lockline.analysis.user_space.user_evidence import HALF
 from lockline.atlas import atlas
-from lockline.base.numbers import average, duration, percent
+from lockline.base.numbers import average, counted, duration, percent
 from lockline.base.text import Style, clean
 from lockline.render.findings import worded
 from lockline.render.screen_fit import filled
@@ -94,7 +94,7 @@ def cost_words(cost: Cost, machine: int | None) -> str:
     """What waiting costs: spinning burns CPUs, sleeping holds threads up; machine: all CPUs, None: not known."""
     parts = []
     if cost.spinning_cpus:
-        part = f" ({percent(cost.machine)} of {machine} CPUs)" if cost.machine is not None else ""
+        part = f" ({percent(cost.machine)} of {counted(machine, 'CPU')})" if machine else ""
         parts.append(f"spinning burns {_cpus(cost.spinning_cpus)}{part}")
     if cost.sleeping_threads:
         parts.append(f"on average {_threads(cost.sleeping_threads)} wait asleep")

@@ -26,7 +26,7 @@ from lockline.analysis.user_space.run_times import language_of, switch_on, witho
 from lockline.analysis.user_space.user_evidence import BARRIER as PTHREAD_BARRIER
 from lockline.analysis.user_space.user_evidence import BEHAVIOUR, CONDITION_VARIABLE, OF_PACKAGE, RWLOCK
 from lockline.base.c_library import FUTEX_CALLERS
-from lockline.base.numbers import count, duration, percent
+from lockline.base.numbers import count, counted, duration, percent
 from lockline.base.text import Column, Style, clean, cut, fill, table
 from lockline.recording import rows, user_rows
 from lockline.recording.stacks import without_internals
@@ -102,13 +102,13 @@ def _futex_details(futex: FutexWaits, style: Style) -> list[str]:
             f"{percent(look.looks / every)} {'runs, or wants to' if look.state == 'R' else _asleep(look, style)}"
             for look in futex.holders[:3]
         )
-        lines += fill(f"      its holder, at {count(every)} looks: {done}", rest="          ")
+        lines += fill(f"      its holder, at {counted(every, 'look')}: {done}", rest="          ")
     for monitor in futex.monitors:
         owner = f'thread "{clean(monitor.owner, style)}"' if monitor.owner else f"thread {monitor.owner_tid}"
         had = f"; {owner} owned it at {percent(monitor.owner_part)} of them" if monitor.owner_tid else ""
         lines += fill(
-            f"      {percent(monitor.part)} of those seen waiting, at {count(monitor.looks)} looks: for the monitor of"
-            f" class {clean(monitor.class_name, style) or '?'} ({monitor.address:#x}){had}",
+            f"      {percent(monitor.part)} of those seen waiting, at {counted(monitor.looks, 'look')}:"
+            f" for the monitor of class {clean(monitor.class_name, style) or '?'} ({monitor.address:#x}){had}",
             rest="          ",
         )
     for site in futex.sites:
@@ -208,7 +208,7 @@ def futexes(found: Futexes | None, style: Style, limit: int = FUTEXES) -> list[s
     lines += _unnamed_code(found)
     retried = sum(futex.total.again for futex in found.futexes)
     if retried:
-        lines.append(f"  {count(retried)} calls to wait found the word changed, and did not wait")
+        lines.append(f"  {counted(retried, 'call')} to wait found the word changed, and did not wait")
     for bucket in found.buckets[:BUCKETS]:
         names = ", ".join(clean(futex_label(futex), style) for futex, _, _ in bucket.futexes[:3])
         more = f" and {len(bucket.futexes) - 3} more" if len(bucket.futexes) > 3 else ""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from lockline.analysis.model import CgroupWaits, Host, LockWaits, OutlierWait, Report, Task, Window
 from lockline.analysis.waits import merged
-from lockline.base.numbers import count, duration, percent, size
+from lockline.base.numbers import count, counted, duration, percent, size
 from lockline.base.text import WIDTH, Column, Style, beside, clean, cut, fill, pad, page, paragraphs, table, width
 from lockline.recording import rows
 from lockline.recording.stacks import without_internals
@@ -94,7 +94,7 @@ def _header(report: Report, style: Style) -> list[str]:
         host.name,
         f"Linux {host.kernel_release}" if host.kernel_release else None,
         host.architecture,
-        f"{window.cpus} CPUs" if window.cpus else None,
+        counted(window.cpus, "CPU") if window.cpus else None,
         host.cpu_model,
         size(host.memory_bytes) if host.memory_bytes else None,
         _clock(host),

@@ -4,7 +4,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime, timezone
 
-from lockline.base.numbers import duration, percent
+from lockline.base.numbers import counted, duration, percent
 from lockline.base.text import Style, clean, cut
 from lockline.investigation.model import UNREAD
 from lockline.render import whatif
@@ -51,9 +51,9 @@ def _header(document: Document, style: Style, columns: int) -> str:
     parts = [
         document.hostname,
         f"Linux {document.kernel_release}" if document.kernel_release else "",
-        f"{document.cpus} CPUs",
+        counted(document.cpus, "CPU"),
         f"{document.target}",
-        f"{made} step{'' if made == 1 else 's'}",
+        counted(made, "step"),
     ]
     text = clean(", ".join(part for part in parts if part), style)
     if document.begin_unix_ns:
@@ -118,8 +118,7 @@ def chapter_line(chapter: Chapter) -> str:
 
 def _followed(followed: Followed) -> str:
     seconds = round((followed.end_unix_ns - followed.begin_unix_ns) / 1e9)
-    times = f"{followed.investigations} investigation{'' if followed.investigations == 1 else 's'}"
-    looks = f"{followed.glances} short look{'' if followed.glances == 1 else 's'}"
+    times, looks = counted(followed.investigations, "investigation"), counted(followed.glances, "short look")
     return (
         f"{seconds // 60} min {seconds % 60} s, {times} and {looks}; {duration(followed.paid_ns)} of CPU,"
         f" {duration(followed.allowed_ns)} allowed; starting collectors took {duration(followed.start_ns)} more"

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from lockline.analysis.answer import cost_of, trusted_ns
 from lockline.analysis.model import LockWaits, Report
 from lockline.base import histogram
-from lockline.base.numbers import count, duration, percent
+from lockline.base.numbers import count, counted, duration, percent
 from lockline.base.text import Column, Page, Style, clean, cut, on_page, pad, table
 from lockline.render.screen_locks import MARK
 from lockline.top.state import State, selection, shown_locks
@@ -70,7 +70,8 @@ def _heading(shown: Shown, state: State, style: Style, columns: int) -> list[Lin
         part = "all" if state.step is None else f"{state.step + 1} of {shown.steps}"
         when += f" ({part})"
     host = clean(report.host.name or "a host", style)
-    left = f"lockline top  {host}, {window.cpus or '?'} CPUs, {when}" + (", paused" if state.paused else "")
+    cpus = counted(window.cpus, "CPU") if window.cpus else "? CPUs"
+    left = f"lockline top  {host}, {cpus}, {when}" + (", paused" if state.paused else "")
     if window.wait_filter:
         left += clean(f", only {window.wait_filter}", style)
     right = f"own cost {percent(shown.cost)} of a CPU" if shown.cost is not None else ""
@@ -138,7 +139,10 @@ def _lock_table(shown: Shown, state: State, style: Style, columns: int, rows: in
     filters = [f"sorted by {state.sort}{', reversed' if state.reverse else ''}"]
     filters += [f"kind {clean(state.kind, style)}"] if state.kind else []
     filters += [f"names with '{clean(state.pattern, style)}'"] if state.pattern or state.typing else []
-    found = [Line(cut(f"{len(locks):,} locks, {', '.join(filters)}", columns), "faint"), Line(lines[0], "title")]
+    found = [
+        Line(cut(f"{counted(len(locks), 'lock')}, {', '.join(filters)}", columns), "faint"),
+        Line(lines[0], "title"),
+    ]
     found += [
         Line(text.ljust(columns) if first + index == at else text, "selected" if first + index == at else "")
         for index, text in enumerate(lines[1:])
