@@ -57,6 +57,8 @@ SENTENCES: Mapping[str, str] = {
     "hot-rwlock": "Threads of {process} wait for {lock:short}, a read-write lock of their own program[, in {where}]",
     "hot-py-lock": "Threads of {process} wait for a lock of Python's threading (Lock, RLock)[, in {where}]",
     "hot-py-mutex": "Threads of {process} wait for a lock of Python (PyMutex)[, in {where}]",
+    "hot-py-object": "Threads of {process} wait for an object of Python, which one at a time may use[, in {where}]",
+    "python-stopped": "Threads of {process} wait while one of them stops all others[, to {purpose}][, in {where}]",
     "hot-py-process-lock": "Processes of {process} wait for a lock of Python's multiprocessing[, in {where}]",
     "slow-once": "Threads of {process} wait for a one-time initialization, which another one makes[, in {where}]",
     "slow-java-class": "Threads of {process} wait for the initialization of a class by another one[, in {where}]",
@@ -121,6 +123,7 @@ SENTENCES: Mapping[str, str] = {
     "visited-by": "another process takes it for {how}: {process}, in {function}",
     "inode-file": "`{command}` names the file (MOUNT{where})",
     "from-caller": "{part} of the sampled waiting comes from {function}",
+    "py-object-in": "{part} of the sampled waits are in {function}, which needs the object for itself",
     "held": "held for {average} on average",
     "holds-cause": "holds that end there cause {part} of its waiting: {caused}",
     "caused-by": "{holder} causes {part} of that",
@@ -401,6 +404,20 @@ REMEDIES: Mapping[str, str] = {
     ),
     "ocaml-domains": "let processes compute, or domains of OCaml 5 (Domain.spawn), and not threads",
     "ocaml-release": ("C code that the program calls can let others run meanwhile: caml_release_runtime_system()"),
+    "python-own-object": (
+        "give each thread a list, dict or set of its own, and put them together at the end; or share it less often"
+    ),
+    "python-copy-less": (
+        "do not copy, sort or walk through a large one while others use it: each such call has it to its end"
+    ),
+    "python-collect-less": (
+        "collect garbage less often: larger numbers in gc.set_threshold(), gc.freeze() behind the start, no"
+        " gc.collect() while threads work; make fewer objects that refer to each other"
+    ),
+    "python-stop-less": (
+        "find what stops all threads so often: collecting garbage, forking, changing a class, setting a trace or"
+        " profile function, reading the frames of other threads"
+    ),
     "python-which-lock": (
         "`py-spy dump --pid {process:id}`, a few times: the lines that wait show which lock it is; do less with it held"
     ),

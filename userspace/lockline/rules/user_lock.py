@@ -39,6 +39,7 @@ from lockline.analysis.user_space.java_monitors import heaviest, owner_of
 from lockline.analysis.user_space.library_locks import LibraryLock
 from lockline.analysis.user_space.program_functions import go_package, is_go_writer
 from lockline.analysis.user_space.pthreads import PHASE_WORD
+from lockline.analysis.user_space.python_objects import object_functions, stopped_to_collect
 from lockline.analysis.user_space.user_evidence import (
     ATOMICS,
     BEHAVIOUR,
@@ -61,9 +62,11 @@ from lockline.analysis.user_space.user_evidence import (
     ONCE,
     PY_LOCK,
     PY_MUTEX,
+    PY_OBJECT,
     PY_PROCESS_LOCK,
     PY_QUEUE,
     PY_SEMAPHORE,
+    PY_STOP,
     PYPY_GIL,
     PYPY_LOCK,
     QT_RWLOCK,
@@ -124,6 +127,7 @@ _CLAIMS = {
     PY_LOCK: "hot-py-lock",
     PYPY_LOCK: "hot-py-lock",
     PY_MUTEX: "hot-py-mutex",
+    PY_OBJECT: "hot-py-object",
     PY_PROCESS_LOCK: "hot-py-process-lock",
     PY_SEMAPHORE: "hot-py-semaphore",
     MONITOR: "hot-monitor",
@@ -261,6 +265,17 @@ def _wanted_in(futex: FutexWaits) -> list[Fact]:
     ]
 
 
+def _objects_in(futex: FutexWaits) -> list[Fact]:
+    """Evidence of what the interpreter does with objects of Python that threads wait for."""
+    functions = object_functions(futex)
+    every = sum(stack.samples for stack in futex.stacks if stack.role == "waiter")
+    return [
+        fact("py-object-in", part=part(count / every, "the sampled waits"), function=Function(name))
+        for name, count in functions.most_common(2)
+        if count >= _WORTH_TELLING * every
+    ]
+
+
 def _of_go_mutex(where: str) -> tuple[Remedy, ...]:
     """What to do about a sync.Mutex.  where: it is waited for; nobody changes Go's own library."""
     package = go_package(where)
@@ -285,6 +300,8 @@ def _remedies(
         return remedy("ruby-processes"), remedy("ruby-release-gvl"), remedy("ruby-fewer-threads")
     if make in (PY_SEMAPHORE, QT_SEMAPHORE):
         return (remedy("more-permits"),)
+    if make == PY_OBJECT:
+        return remedy("python-own-object"), remedy("python-copy-less")
     if make in (PY_LOCK, PY_MUTEX, PY_PROCESS_LOCK) and waited:
         return remedy("shorten-function", function=Function(waited)), remedy("do-less-with-it-held")
     if make in (PY_LOCK, PY_MUTEX):
@@ -386,6 +403,14 @@ def _claim(
         )
     if futex.make in _SELDOM and waiting < BOUND:
         return fact(_SELDOM[futex.make], process=process)
+    if futex.make == PY_STOP:
+        stopper = released_in(futex)
+        return fact(
+            "python-stopped",
+            process=process,
+            purpose=Text("collect garbage") if stopped_to_collect(futex) else None,
+            where=Function(stopper) if stopper else None,
+        )
     where = waited_in(futex)
     monitor = heaviest(futex.monitors)
     if futex.make == MONITOR and monitor is not None:
@@ -503,6 +528,8 @@ def find(report: Report) -> list[Finding]:
             evidence.append(fact("let-go-in", function=Function(released)))
         if futex.make == GIL:
             evidence += _wanted_in(futex)
+        if futex.make == PY_OBJECT:
+            evidence += _objects_in(futex)
         asleep, other = _sleeps_in(futex), _other(futex)
         rule = HELD_OVER_SLEEP if asleep else _RULES.get(futex.make, "user-lock")
         process = Process(futex.futex.comm, futex.futex.tgid)
@@ -530,6 +557,8 @@ def find(report: Report) -> list[Finding]:
                     if futex.behind_readers
                     else (remedy("more-of-pool"),)
                     if _is_pool(futex)
+                    else (remedy("python-collect-less" if stopped_to_collect(futex) else "python-stop-less"),)
+                    if futex.make == PY_STOP
                     else _remedies(
                         futex.make,
                         Process("", futex.futex.tgid),

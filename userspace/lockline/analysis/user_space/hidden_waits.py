@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from lockline.analysis.user_space.program_functions import heaviest_name, innermost_own
+from lockline.analysis.user_space.python_parked import waits_for_notice
 from lockline.analysis.user_space.run_times import is_interpreter
 from lockline.analysis.user_space.user_evidence import (
     HALF,
@@ -25,7 +26,6 @@ from lockline.analysis.user_space.user_evidence import (
     share_from,
     share_of,
     waiting,
-    waits_for_notice,
 )
 from lockline.base.values import dataclass
 

@@ -2,7 +2,7 @@
 """Locks known by the functions that wait for them."""
 
 import functools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from lockline.analysis.user_space.behaviour import (
@@ -15,6 +15,7 @@ from lockline.analysis.user_space.behaviour import (
     wake_each_other,
 )
 from lockline.analysis.user_space.python_gil import GROUP
+from lockline.analysis.user_space.python_parked import at_object_lock, at_py_mutex
 from lockline.analysis.user_space.user_evidence import (
     ABSL_MUTEX,
     ATOMICS,
@@ -33,7 +34,7 @@ from lockline.analysis.user_space.user_evidence import (
     PARKING_LOT,
     PERL_LOCK,
     PY_MUTEX,
-    PY_PARKED,
+    PY_OBJECT,
     QT_MUTEX,
     QT_RWLOCK,
     QT_SEMAPHORE,
@@ -72,7 +73,7 @@ class _Make:
     wait there too, which only functions with one of these in their names tell from those who wait for a lock.  files:
     also who waits in a file called so, whatever the function, as stripped ones have no names; what lies in its own data
     is no program's.  sleeps: a thread sleeps for a while at the
-    same word, too.
+    same word, too.  at: tells such waits, in place of the functions.
     """
 
     name: str
@@ -85,6 +86,7 @@ class _Make:
     queues: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     sleeps: bool = False
+    at: Callable[[Calls], bool] | None = None
 
 
 # A thread of CoreCLR has a condition variable of its own, and waits there whatever for.  A monitor's owner wakes one of
@@ -126,11 +128,13 @@ _MAKES = (
     ),
     _Make(
         PY_MUTEX,
-        ("PyMutex_Lock", "_PyMutex_Lock", "PyMutex_LockSlow", "_PyMutex_LockTimed", PY_PARKED),
+        ("PyMutex_Lock",),
         ("py::Condition.wait:", "py::Event.wait:"),
         peers=True,
         words=True,
+        at=at_py_mutex,
     ),
+    _Make(PY_OBJECT, ("_PyCriticalSection_BeginSlow",), words=True, at=at_object_lock),
     # Of those by one word the behaviour decides as well: whoever has it may wait for work.
     _Make(RUST_MUTEX, ("std::sync::Mutex::lock", "mutex::futex::Mutex"), peers=True),
     _Make(RUST_RWLOCK, ("std::sync::RwLock", "rwlock::futex::RwLock"), peers=True, pair=True),
@@ -352,6 +356,8 @@ def _is_file(path: str, names: Collection[str]) -> bool:
 
 
 def _waits_at(make: _Make, call: Calls) -> bool:
+    if make.at is not None:
+        return make.at(call) and not has(call.functions, make.unless)
     caller = next(iter(below_c_library(call.frames)), None) if make.files else None
     in_file = caller is not None and _is_file(caller.module, make.files)
     if not in_file and not has(call.functions, make.waits):

@@ -8,6 +8,7 @@ from lockline.analysis.user_space.behaviour import (
     bring_work,
     waiting_of,
 )
+from lockline.analysis.user_space.python_parked import waits_for_notice
 from lockline.analysis.user_space.user_evidence import (
     HALF,
     MOST,
@@ -21,7 +22,6 @@ from lockline.analysis.user_space.user_evidence import (
     share_from,
     total_of,
     waiting_still,
-    waits_for_notice,
 )
 
 # It has no limit: whoever waits for one waits for work.

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lockline.analysis.user_space.own_words import barrier_of, pool_of, take_turns
 from lockline.analysis.user_space.python_idle import works_each_time
+from lockline.analysis.user_space.python_parked import waits_for_notice
 from lockline.analysis.user_space.run_times import PYTHON_CODE
 from lockline.analysis.user_space.user_evidence import (
     HALF,
@@ -24,7 +25,6 @@ from lockline.analysis.user_space.user_evidence import (
     several_wait,
     share_from,
     waiting_still,
-    waits_for_notice,
 )
 
 # Methods of Python's library: the name of its file follows.

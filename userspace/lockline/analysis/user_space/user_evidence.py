@@ -14,6 +14,8 @@ from lockline.recording import rows, user_rows
 GIL = "CPython GIL"
 PYPY_GIL = "PyPy GIL"
 PY_MUTEX = "CPython PyMutex"
+PY_OBJECT = "CPython object lock"
+PY_STOP = "CPython stop-the-world"
 MONITOR = "Java monitor"
 JAVA_LOCK = "java.util.concurrent lock"
 JAVA_BARRIER = "java.util.concurrent barrier"
@@ -76,16 +78,9 @@ _ENOUGH_WAKES = 5
 # Calls of sched_yield() in a second.
 _SPINS = 10_000
 
-# Where a thread parks, whatever for (Python/parking_lot.c): stripped interpreters keep the name of this one alone.
-PY_PARKED = "_PySemaphore_Wait"
-# Where threading.Lock sleeps.  A thread that waits for a Condition, Semaphore, Event or Queue does so at a lock that it
-# made for this wait, and has; whoever notifies it releases that lock, once.
-_PYTHON_LOCKS = ("PyThread_acquire_lock", "PyMutex_LockTimed", PY_PARKED)
 # PyPy's file, of which packages strip the names.  It makes each lock of a sem_t.
 _PYPY = re.compile(r"(?:lib)?pypy[\d.]*(?:-c\.so)?")
 _SEMAPHORES = ("sem_wait", "__new_sem_wait", "__GI___new_sem_wait", "sem_timedwait", "sem_clockwait")
-# Of a pool's threads, which wait for work alone.
-_PYTHON_IDLE = ("SimpleQueue",)
 
 # Waits for a mutex below these are of threads that come out of a condition variable.
 OUT_OF_CONDITION = (
@@ -198,6 +193,8 @@ _CALLED = {
     TBB_QUEUE: "a bounded queue of TBB",
     ERLANG_LOCK: "a lock of Erlang's run time",
     PY_MUTEX: "a PyMutex",
+    PY_OBJECT: "the lock of an object of Python",
+    PY_STOP: "Python's stop-the-world",
     PY_BARRIER: "a Barrier of Python's threading",
     PY_SEMAPHORE: "a Semaphore of Python's threading",
     ROW_LOCK: "locked rows of the database",
@@ -372,16 +369,6 @@ def _at_pypy_lock(call: Calls) -> bool:
 def at_pypy_lock(words: Iterable[Seen]) -> bool:
     """Whether threads wait at these words for a lock of PyPy's, whoever made it."""
     return share_of([call for entry in words for call in entry.waits], _at_pypy_lock) >= HALF
-
-
-def waits_for_notice(entry: Seen) -> bool:
-    """Whether one thread of Python waits here as for a Condition: at a lock of its own, not for a while only."""
-    return (
-        entry.total.waiters == 1
-        and entry.total.timed_out < HALF * entry.total.slept
-        and (share_from(entry.waits, _PYTHON_LOCKS, unless=_PYTHON_IDLE) >= HALF or at_pypy_lock((entry,)))
-        and not any(has(call.functions, _PYTHON_IDLE) for call in entry.waits)
-    )
 
 
 def is_yields(entry: Seen) -> bool:

@@ -23,6 +23,7 @@ from lockline.analysis.user_space.makes import made
 from lockline.analysis.user_space.once import made_once
 from lockline.analysis.user_space.python_gil import GROUP, gils
 from lockline.analysis.user_space.python_idle import python_conditions, python_queues
+from lockline.analysis.user_space.python_parked import stops
 from lockline.analysis.user_space.python_waits import python_waits
 from lockline.analysis.user_space.row_locks import row_locks
 from lockline.analysis.user_space.ruby_locks import ruby_locks
@@ -295,6 +296,7 @@ def recognise(
     for step in (
         goroutines(processes, window_ns),
         gils(processes, window_ns),
+        stops(processes, window_ns),
         ruby_locks(processes, window_ns),
         made_once(processes, window_ns),
         pthreads.held_while_idle(processes, locks, window_ns),
