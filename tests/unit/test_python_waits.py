@@ -45,6 +45,17 @@ def parked(functions: tuple[str, ...], wakers: tuple[int, ...], wait_ns: int = W
     return [replace(one, total=one.total._replace(waiters=1)) for one in parked_words(functions, wakers, wait_ns)]
 
 
+@pytest.mark.parametrize("waits", [0, 1, 20])
+def test_one_thread_that_has_a_semaphore_nearly_all_the_time(waits: int) -> None:
+    """It waits at times, and another one never: those who starve do so all the same."""
+    starving = parked(SEMAPHORE, (1, 9), WINDOW)
+    having = word(
+        1, 4096, slept=waits, wait_ns=waits * 1000, waiters=1, waits=(Calls(1, SEMAPHORE, (), waits, waits * 1000),)
+    )
+    (found,) = recognise([*starving, having] if waits else starving, (), WINDOW)
+    assert (found.make, found.lock, {2, 3, 4} <= set(found.words)) == (PY_SEMAPHORE, True, True)
+
+
 @pytest.mark.parametrize("functions", [WAITS[:1], WAITS], ids=["no function", "the innermost one"])
 def test_few_waits_of_which_one_has_names(functions: tuple[str, ...]) -> None:
     """It tells of the others in its circle."""

@@ -131,12 +131,22 @@ def lived(slept_ns: Iterable[int], window_ns: int) -> int:
 
 def waiting_of(tasks: Collection[int], words: Iterable[Seen]) -> dict[int, int]:
     """How long these tasks waited at these words, ns, by what their samples stand for."""
+    return _by_task(tasks, ((entry, entry.total.wait_ns, [call.wait_ns for call in entry.waits]) for entry in words))
+
+
+def sleeps_of(tasks: Collection[int], words: Iterable[Seen]) -> dict[int, int]:
+    """How often these tasks slept at these words, likewise."""
+    return _by_task(tasks, ((entry, entry.total.slept, [call.waits for call in entry.waits]) for entry in words))
+
+
+def _by_task(tasks: Collection[int], parts: Iterable[tuple[Seen, int, Sequence[int]]]) -> dict[int, int]:
+    """A word's figure by task, as what its sampled waits have of it has been parted among them."""
     found: defaultdict[int, int] = defaultdict(int)
-    for entry in words:
-        sampled = sum(call.wait_ns for call in entry.waits)
-        for call in entry.waits:
-            if call.task in tasks and sampled:
-                found[call.task] += entry.total.wait_ns * call.wait_ns // sampled
+    for entry, figure, sampled in parts:
+        every = sum(sampled)
+        for call, part in zip(entry.waits, sampled, strict=True):
+            if call.task in tasks and every:
+                found[call.task] += figure * part // every
     return dict(found)
 
 

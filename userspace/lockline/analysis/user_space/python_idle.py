@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from lockline.analysis.user_space.behaviour import (
     bring_work,
+    sleeps_of,
     waiting_of,
 )
 from lockline.analysis.user_space.python_parked import waits_for_notice
@@ -65,12 +66,13 @@ def _notified_by_others(words: Sequence[Seen], window_ns: int) -> bool:
 def works_each_time(found: Sequence[Seen], words: Collection[Seen], window_ns: int) -> bool:
     """Whether threads that were notified then do something, and do not wait again at once.
 
-    Who starves at a Semaphore is notified, finds it taken, and waits again.
+    Who starves at a Semaphore is notified, finds it taken, and waits again.  Of most notices it is asked whether the
+    thread works after each of its own: one thread that has a Semaphore nearly all the time works for all of it.
     """
     tasks = {call.task for entry in found for call in entry.waits}
-    waited = waiting_of(tasks, words)
-    worked_ns = sum(max(window_ns - waited.get(task, 0), 0) for task in tasks)
-    return worked_ns >= _SOME_WORK_NS * total_of(found, "slept")
+    waited, sleeps = waiting_of(tasks, words), sleeps_of(tasks, found)
+    working = (many for task, many in sleeps.items() if window_ns - waited.get(task, 0) >= _SOME_WORK_NS * many)
+    return sum(working) >= HALF * sum(sleeps.values())
 
 
 def python_conditions(processes: Processes, window_ns: int) -> Iterable[Recognised]:
