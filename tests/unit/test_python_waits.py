@@ -56,6 +56,17 @@ def test_one_thread_that_has_a_semaphore_nearly_all_the_time(waits: int) -> None
     assert (found.make, found.lock, {2, 3, 4} <= set(found.words)) == (PY_SEMAPHORE, True, True)
 
 
+def test_a_wait_that_goes_on_is_no_work() -> None:
+    """Who had the Semaphore stopped, or ended, before the recording did: the last notice never came."""
+    half = WINDOW // 2
+    starving = [
+        replace(one, total=one.total._replace(open_waits=1, open_ns=half, oldest_ns=half))
+        for one in parked(SEMAPHORE, (9,), half)
+    ]
+    (found,) = recognise(starving, (), WINDOW)
+    assert (found.make, found.lock) == (PY_SEMAPHORE, True)
+
+
 @pytest.mark.parametrize("functions", [WAITS[:1], WAITS], ids=["no function", "the innermost one"])
 def test_few_waits_of_which_one_has_names(functions: tuple[str, ...]) -> None:
     """It tells of the others in its circle."""

@@ -17,6 +17,7 @@ from lockline.analysis.user_space.user_evidence import (
     asleep,
     is_yields,
     most_of,
+    open_ns,
     several_wait,
     total_of,
     waiting,
@@ -130,8 +131,9 @@ def lived(slept_ns: Iterable[int], window_ns: int) -> int:
 
 
 def waiting_of(tasks: Collection[int], words: Iterable[Seen]) -> dict[int, int]:
-    """How long these tasks waited at these words, ns, by what their samples stand for."""
-    return _by_task(tasks, ((entry, entry.total.wait_ns, [call.wait_ns for call in entry.waits]) for entry in words))
+    """How long these tasks waited at these words, ns, by what their samples stand for; with waits that go on."""
+    waited = ((entry, entry.total.wait_ns + open_ns(entry.total)) for entry in words)
+    return _by_task(tasks, ((entry, figure, [call.wait_ns for call in entry.waits]) for entry, figure in waited))
 
 
 def sleeps_of(tasks: Collection[int], words: Iterable[Seen]) -> dict[int, int]:
