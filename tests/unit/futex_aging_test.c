@@ -39,9 +39,13 @@ bool __wrap_task_gone(__u32 id)
 	return id == GONE || id >= FLOOD;
 }
 
+/* How often that was asked. */
+static int ended_asked;
+
 /* Processes of a flood, too. */
 bool __wrap_task_ended(__u32 id)
 {
+	ended_asked++;
 	return id == GONE || id >= FLOOD;
 }
 
@@ -271,12 +275,46 @@ static void rows_of_a_flood_are_taken_back_at_once(void)
 	futexes_known_close(&known);
 }
 
+/* On many CPUs: rings wait to be read while rows are looked at. */
+static void a_large_table_is_looked_at_in_parts(void)
+{
+	enum { MANY_CPUS = 96, ALL = MANY_CPUS * PER_CPU, NAMED = ALL - MANY_CPUS, PART = 2048 };
+	struct futex_row *many = calloc(ALL, sizeof(*many));
+	__u64 left = 0;
+	int looks = 0;
+
+	futexes_known_open(&known, NAMES);
+	CHECK(many && !futex_rows_open(&rows, &known, many, MANY_CPUS, PER_CPU), "no rows");
+	for (__u32 i = 0; i < ALL; i++) {
+		if ((i + 1) % PER_CPU)
+			many[i] = (struct futex_row){
+				.key = i + 2, .address = 0x1000000 + 8 * i, .tgid = FLOOD + i, .calls = 1};
+	}
+	/* One call was lost, and the looks are slow: it goes on until all rows were looked at. */
+	for (;; looks++) {
+		ended_asked = 0;
+		if (!futex_rows_hurry(&rows, 1, 1500000000ull * looks))
+			break;
+		CHECK(ended_asked <= PART, "%d rows at one look", ended_asked);
+	}
+	CHECK(looks >= ALL / PART, "%d looks", looks);
+	futex_rows_age(&rows);
+	for (__u32 i = 0; i < ALL; i++)
+		left += !!many[i].key;
+	CHECK(!left, "%llu of %d rows are left", left, NAMED);
+	CHECK(rows.calls == NAMED, "%llu calls, not %d", rows.calls, NAMED);
+	futex_rows_close(&rows);
+	futexes_known_close(&known);
+	free(many);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		TEST(every_call_is_counted_once),
 		TEST(as_many_as_half_the_rows_find_one),
 		TEST(rows_of_a_flood_are_taken_back_at_once),
+		TEST(a_large_table_is_looked_at_in_parts),
 	};
 
 	return RUN_TESTS(tests);

@@ -12,6 +12,8 @@
 /* After the last call that found no row, and after the last look that freed a part of the rows. */
 #define HURRY_NS   2000000000ull
 #define HURRY_PART 32
+/* Rows of one look: to ask whether their process has ended takes 1 us each, and rings wait to be read meanwhile. */
+#define HURRY_ROWS 2048u
 
 int futex_rows_open(struct futex_rows *rows, struct futexes_known *known, struct futex_row *table, __u32 cpus,
 		    __u32 per_cpu)
@@ -148,35 +150,64 @@ static bool is_left(const struct futex_rows *rows, __u32 number)
 	return row->calls + row->wakes && row->tgid && task_ended(row->tgid);
 }
 
+/* Those that the look before has marked, once all programs have ended that had found them. */
+static __u32 free_marked(struct futex_rows *rows)
+{
+	__u32 freed = 0;
+
+	if (!rows->hurry_marked || !programs_wait())
+		return 0;
+	for (__u32 i = rows->hurry_first; i < rows->hurry_end; i++) {
+		if (!rows->seen[i].marked)
+			continue;
+		free_row(rows, i);
+		freed++;
+	}
+	return freed;
+}
+
+/* The next rows, behind those of the look before: of processes that have ended. */
+static void mark_left(struct futex_rows *rows)
+{
+	const __u32 all = rows->cpus * rows->per_cpu;
+
+	rows->hurry_first = rows->hurry_end < all ? rows->hurry_end : 0;
+	rows->hurry_end = all - rows->hurry_first < HURRY_ROWS ? all : rows->hurry_first + HURRY_ROWS;
+	rows->hurry_marked = 0;
+	for (__u32 i = rows->hurry_first; i < rows->hurry_end; i++) {
+		struct futex_row_seen *seen = &rows->seen[i];
+
+		if (!has_name(rows, i) || !rows->rows[i].key || seen->marked || !is_left(rows, i))
+			continue;
+		if (!seen->futex)
+			seen->futex = futex_of(rows, i);
+		if (!seen->futex)
+			continue;
+		mark(rows, i);
+		rows->hurry_marked++;
+	}
+}
+
 bool futex_rows_hurry(struct futex_rows *rows, __u64 lost, __u64 now_ns)
 {
 	const __u32 all = rows->cpus * rows->per_cpu;
-	__u32 freed = 0;
-	bool waited;
 
-	if (lost != rows->lost)
+	if (lost != rows->lost) {
 		rows->hurry_until_ns = now_ns + HURRY_NS;
-	rows->lost = lost;
-	if (!rows->can_age || !rows->can_hurry || now_ns >= rows->hurry_until_ns)
-		return false;
-	waited = rows->marked && programs_wait();
-	for (__u32 i = 0; i < all; i++) {
-		struct futex_row_seen *seen = &rows->seen[i];
-
-		if (!has_name(rows, i) || !rows->rows[i].key)
-			continue;
-		if (seen->marked && waited) {
-			free_row(rows, i);
-			freed++;
-		} else if (!seen->marked && is_left(rows, i)) {
-			if (!seen->futex)
-				seen->futex = futex_of(rows, i);
-			if (seen->futex)
-				mark(rows, i);
-		}
+		rows->hurry_left = all;
 	}
-	if (freed * HURRY_PART > all)
-		rows->hurry_until_ns = now_ns + HURRY_NS;
+	rows->lost = lost;
+	/* Of a large table all rows are looked at, however long that takes. */
+	if (!rows->can_age || !rows->can_hurry || (now_ns >= rows->hurry_until_ns && !rows->hurry_left))
+		return false;
+	rows->hurry_freed += free_marked(rows);
+	mark_left(rows);
+	rows->hurry_left -= rows->hurry_left < HURRY_ROWS ? rows->hurry_left : HURRY_ROWS;
+	if (rows->hurry_end == all) {
+		if (rows->hurry_freed * HURRY_PART > all)
+			rows->hurry_until_ns = now_ns + HURRY_NS;
+		rows->hurry_freed = 0;
+	}
 	return true;
 }
 

@@ -26,6 +26,10 @@ struct futex_rows {
 	__u64 lost;     /* calls that found no row, as far as they were looked at */
 	bool can_hurry; /* whether a process has ended can be told */
 	__u64 hurry_until_ns;
+	__u32 hurry_first, hurry_end; /* rows of the last look in a hurry */
+	__u32 hurry_marked;           /* of these */
+	__u32 hurry_left;             /* rows that were not looked at since the last call that found none */
+	__u32 hurry_freed;            /* since the first row was looked at */
 };
 
 /* -ENOMEM. */
@@ -40,7 +44,8 @@ void futex_rows_sum(const struct futex_rows *rows, const struct futex *futex, st
 void futex_rows_age(struct futex_rows *rows);
 /*
  * Between flushes, where calls find no row: takes back those of processes that have ended.  lost: calls that found
- * none, ever.  A flood of processes that live for one call fills the table before the next flush.  Whether it is so.
+ * none, ever.  A flood of processes that live for one call fills the table before the next flush.  Each time it looks
+ * at some of the rows, from where it ended.  Whether it did.
  */
 bool futex_rows_hurry(struct futex_rows *rows, __u64 lost, __u64 now_ns);
 
