@@ -29,27 +29,31 @@ from user_words import LIBC, MS, PEERS, WINDOW, one, word
 NO_FIGURES = Figures(0, 0, 0, 0, ())
 
 
-def gil(name: str = "", comm: str = "python3", **figures: Any) -> list[Seen]:
-    """The GIL's words: two of its condition variable, its mutex, one of the second condition variable."""
+def gil(name: str = "", comm: str = "python3", mutex: int = 8, **figures: Any) -> list[Seen]:
+    """The GIL's words: two of its condition variable, its mutex, one of the second condition variable.
+
+    mutex: so many bytes behind the first, 16 since glibc 2.41.
+    """
     timed = PEERS | {"timed": 1000, "timed_out": 700, "timed_out_ns": 3500 * MS, "wait_ns": 1400 * MS} | figures
     return [
         word(2, 4096, name, comm, **timed),
         word(3, 4100, name and f"{name}+4", comm, **timed),
-        word(4, 4104, name and f"{name}+8", comm, value_2=1000, wait_ns=MS),
+        word(4, 4096 + mutex, name and f"{name}+{mutex}", comm, value_2=1000, wait_ns=MS),
         word(5, 4096 + 88, name and f"{name}+88", comm, wait_ns=MS),
     ]
 
 
-@pytest.mark.parametrize("timed_out", [700, 900])
-def test_the_gil_is_a_lock_though_its_waits_time_out(timed_out: int) -> None:
-    found = one(recognise(gil("_PyRuntime+0x1a0", timed_out=timed_out), (), WINDOW))
+@pytest.mark.parametrize(("timed_out", "mutex"), [(700, 8), (900, 8), (700, 16)])
+def test_the_gil_is_a_lock_though_its_waits_time_out(timed_out: int, mutex: int) -> None:
+    found = one(recognise(gil("_PyRuntime+0x1a0", timed_out=timed_out, mutex=mutex), (), WINDOW))
     assert (found.make, found.lock, found.sure) == (GIL, True, "high")
     assert found.words == (2, 3, 4, 5)
     assert "2.8 threads wait for it on average" in found.why
 
 
-def test_the_gil_of_a_stripped_python_is_known_by_its_layout() -> None:
-    found = one(recognise(gil(), (), WINDOW))
+@pytest.mark.parametrize("mutex", [8, 16])
+def test_the_gil_of_a_stripped_python_is_known_by_its_layout(mutex: int) -> None:
+    found = one(recognise(gil(mutex=mutex), (), WINDOW))
     assert (found.make, found.sure) == (GIL, "medium")
 
 

@@ -30,6 +30,8 @@ STOPPED_AT_LOCK = (*PARK, "_PyThreadState_Attach", "PyEval_AcquireThread", "_PyP
 JOIN = (*PARK, "PyEvent_WaitTimed", "ThreadHandle_join", *LOOP)
 IDLE = (*PARK, "_queue_SimpleQueue_get", *LOOP)
 STRIPPED = ("_PySemaphore_Wait", "PyObject_Vectorcall")
+# It was woken, and takes the GIL before it goes on (Debian's 3.13).
+FOR_GIL = ("pthread_cond_timedwait", "PyEval_AcquireThread", "_PySemaphore_Wait", "_PyParkingLot_Park", *LOOP)
 TURNS, BY_ONE = (2, 3, 4), (9,)
 
 
@@ -47,6 +49,7 @@ TURNS, BY_ONE = (2, 3, 4), (9,)
         (STOPPED_AT_LOCK, BY_ONE, [PY_STOP]),
         (JOIN, TURNS, []),
         (IDLE, TURNS, []),
+        (FOR_GIL, TURNS, []),
     ],
 )
 def test_the_function_next_to_the_parking_lot_tells(

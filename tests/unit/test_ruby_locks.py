@@ -59,6 +59,9 @@ def test_threads_of_ruby_that_are_made_to_let_go_wait_for_the_gvl() -> None:
         (("?", "?", "rb_yield", "rb_ensure"), (0, 1, 2), WINDOW // 2, [("Ruby GVL", True, "medium", 3)]),
         # Each comes back from a call of the system.
         (("?", "rb_thread_io_blocking_call"), (9,), WINDOW // 2, [("Ruby GVL", True, "high", 3)]),
+        # As of Puma on Ruby 3.3: behind a poll(), and behind what an extension did alone.
+        (("?", "?", "rb_io_wait"), (9,), WINDOW // 2, [("Ruby GVL", True, "high", 3)]),
+        (("?", "rb_nogvl", "rb_getnameinfo"), (9,), WINDOW // 2, [("Ruby GVL", True, "high", 3)]),
         # Another thread wakes them; all are asleep at once; they wait for a queue, for a Mutex.
         (("?", "?", "?"), (9,), WINDOW // 2, []),
         (("?", "?", "?"), (0, 1, 2), WINDOW, []),

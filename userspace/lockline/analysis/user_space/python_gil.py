@@ -19,9 +19,10 @@ from lockline.analysis.user_space.user_evidence import (
     waiting,
 )
 
-# pthread_cond_t of glibc 2.25 to 2.42: its waiters sleep on one of two words; the mutex behind it in CPython's GIL.
+# pthread_cond_t of glibc 2.25 to 2.42: its waiters sleep on one of two words.  In CPython's GIL the mutex is behind it,
+# since glibc 2.41 eight bytes further on.
 GROUP = 4
-_BEHIND_GROUPS = 8
+_BEHIND_GROUPS = (8, 16)
 # The GIL's second condition variable, for who let it go and waits until another thread has it: 88 bytes on.
 _SECOND_CONDITION = 88
 # The two mutexes and the condition variable of PyPy's GIL: 136 bytes.
@@ -53,15 +54,15 @@ def _gil_at(words: Mapping[int, Seen], low: int) -> tuple[list[Seen], str]:
     if not pair or not all(entry.total.timed >= MOST * entry.total.calls > 0 for entry in pair):
         return [], ""
     known = next((by for by in map(_of_gil, pair) if by), "")
-    mutex = words.get(low + _BEHIND_GROUPS)
+    mutex = next((words[low + at] for at in _BEHIND_GROUPS if low + at in words), None)
     if not known and mutex is not None and expects_2(mutex.total) and any(map(_in_python, pair)):
         both = all(entry.total.both >= HALF * entry.total.waiters > 0 for entry in pair)
-        second = range(low + _SECOND_CONDITION, low + _SECOND_CONDITION + _BEHIND_GROUPS + 1, GROUP)
+        second = range(low + _SECOND_CONDITION, low + _SECOND_CONDITION + _BEHIND_GROUPS[-1] + 1, GROUP)
         known = "layout" if both and any(at in words for at in second) else ""
     if not known:
         return [], ""
-    further = (low + _BEHIND_GROUPS, *(low + _SECOND_CONDITION + at for at in (0, GROUP, _BEHIND_GROUPS)))
-    return [*sorted(pair, key=lambda entry: -entry.total.wait_ns), *(words[at] for at in further if at in words)], known
+    further = (*_BEHIND_GROUPS, *(_SECOND_CONDITION + at for at in (0, GROUP, *_BEHIND_GROUPS)))
+    return [*by_waiting(pair), *(words[low + at] for at in further if low + at in words)], known
 
 
 def _pypy_gil(words: Mapping[int, Seen]) -> list[Seen]:

@@ -26,6 +26,8 @@ _PARKED = ("_PySemaphore_Wait",)
 _MUTEX = ("PyMutex_Lock",)  # PyMutex_Lock(), _PyMutex_LockTimed(), PyMutex_LockFlags()
 # To begin to use a list, dict or other object, or to go on with it, in a build without the GIL.
 OBJECT_LOCKS = ("_PyCriticalSection",)
+# Who was woken takes the GIL there before it goes on: at a condition variable, and the parking lot has none.
+_TAKES_GIL = ("take_gil", "pthread_cond_")
 # Before it runs code of Python again; and in the midst of that, when it is asked to stop.
 _STOPPED = ("_PyThreadState_Attach", "_PyThreadState_Suspend", "tstate_wait_attach")
 # A thread to end, a job, what another thread makes once.
@@ -39,8 +41,13 @@ _PYTHON_IDLE = ("SimpleQueue",)
 
 
 def _parked_for(call: Calls) -> Sequence[str]:
-    """Which of these a thread is parked for, by the function next to the parking lot; _PARKED: no function tells."""
+    """Which of these a thread is parked for, by the function next to the parking lot; _PARKED: no function tells.
+
+    (): it is not parked.
+    """
     kinds = (_MUTEX, _STOPPED, _NO_LOCK)
+    if has(call.functions, _TAKES_GIL):
+        return ()
     if not has(call.functions, tuple(name for kind in kinds for name in kind)):
         return _PARKED if has(call.functions, _PARKED) else ()
     return next(kind for function in call.functions for kind in kinds if has((function,), kind))

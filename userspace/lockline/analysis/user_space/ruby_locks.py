@@ -53,6 +53,14 @@ _CALLERS = (
     "rb_thread_schedule_limits",
     "rb_thread_io_blocking_region",
     "rb_thread_io_blocking_call",
+    # Behind a call that went on without it: input and output, what an extension does alone.
+    "rb_io_wait",
+    "rb_wait_for_single_fd",
+    "rb_thread_wait_for_single_fd",
+    "rb_thread_fd_select",
+    "rb_nogvl",
+    "rb_thread_call_without_gvl",
+    "rb_thread_call_without_gvl2",
 )
 # Below these the program itself runs; a thread that sleeps there may do nothing but Kernel#sleep, Thread.stop.
 _RUNS = ("rb_yield", "rb_funcall", "rb_proc_call", "rb_block_call", "rb_method_call", "rb_vm_exec", "rb_vm_invoke")
