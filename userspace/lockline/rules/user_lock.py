@@ -557,7 +557,7 @@ def find(report: Report) -> list[Finding]:
                     if futex.behind_readers
                     else (remedy("more-of-pool"),)
                     if _is_pool(futex)
-                    else (remedy("python-collect-less" if stopped_to_collect(futex) else "python-stop-less"),)
+                    else (remedy("python-collect-less") if stopped_to_collect(futex) else remedy("python-stop-less"),)
                     if futex.make == PY_STOP
                     else _remedies(
                         futex.make,
