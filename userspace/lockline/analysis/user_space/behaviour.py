@@ -21,6 +21,7 @@ from lockline.analysis.user_space.user_evidence import (
     several_wait,
     total_of,
     waiting,
+    waiting_still,
 )
 
 # Of a window: waits elsewhere by one thread at a time, of those who queue for a lock.
@@ -170,7 +171,7 @@ def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int)
     at_lock = waiting_of(queue, lock)
     lived_ns = lived((at_lock.get(task, 0) + elsewhere.get(task, 0) for task in queue), window_ns)
     asleep = sum(elsewhere.values()) / lived_ns
-    at_work = len(queue) - asleep - waiting(lock, lived_ns)
+    at_work = len(queue) - asleep - waiting_still(lock, lived_ns)
     if len(elsewhere) < _SEVERAL_TASKS or not NEARLY_ALL <= asleep <= _ONE_THREAD or at_work > HALF:
         return ""
     return (
