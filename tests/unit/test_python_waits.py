@@ -93,3 +93,47 @@ def test_who_comes_last_at_a_barrier() -> None:
 
 def test_a_thread_that_wants_the_gil_after_a_wait_waits_for_that() -> None:
     assert PY_SEMAPHORE not in {one.make for one in recognise(parked(GIL, (2, 3, 4)), (), WINDOW)}
+
+
+def joined(join_ns: int, wakers: tuple[int, ...] = (9,)) -> list[Seen]:
+    """As recorded from a program's begin: its threads lived for 0.6 of it, and main waited for them to end."""
+    main = word(
+        8,
+        1 << 20,
+        slept=1,
+        wait_ns=join_ns,
+        waiters=1,
+        waits=(Calls(1, ("_PySemaphore_Wait", "PyEvent_WaitTimed"), (), 1, 1),),
+    )
+    return [*parked(SEMAPHORE, wakers, WINDOW * 6 // 10), main]
+
+
+@pytest.mark.parametrize(
+    ("join_ns", "makes"),
+    [
+        (WINDOW * 61 // 100, [PY_SEMAPHORE]),
+        (WINDOW, []),
+        # Nothing tells that they were not there all the time.
+        (WINDOW * 3 // 10, []),
+    ],
+)
+def test_threads_that_start_late_in_a_recording_starve_all_the_same(join_ns: int, makes: list[str]) -> None:
+    assert [one.make for one in recognise(joined(join_ns), (), WINDOW) if one.make == PY_SEMAPHORE] == makes
+
+
+def test_who_starts_workers_and_gives_them_jobs_takes_none_itself() -> None:
+    """It waits for each thread's start, as all of Python do, and that makes no pool of the queue."""
+    main = word(1, 4096, slept=6, waiters=1, waits=(Calls(1, WAITS, (), 6, 60),), wakers_of=(Calls(2, (), (), 6, 0),))
+    jobs = [replace(one, wakes=(Calls(1, (), (), 60, 0),)) for one in parked(TAKE, (9,))]
+    assert PY_QUEUE not in {one.make for one in recognise([main, *jobs], (), WINDOW)}
+
+
+def test_threads_that_wait_once_each_are_behind_no_lock() -> None:
+    """At an Event, which the main thread sets: it waited for each of them to start."""
+    parks = ("_PySemaphore_Wait",)
+    events = [
+        replace(one, total=one.total._replace(slept=2, waiters=1), wakes=(Calls(1, (), (), 2, 0),))
+        for one in parked_words(parks, (9,), WINDOW * 8 // 10)
+    ]
+    main = word(1, 4096, slept=9, waiters=1, wait_ns=1000, waits=(Calls(1, parks, (), 9, 9),))
+    assert not any(one.lock for one in recognise([main, *events], (), WINDOW))

@@ -94,9 +94,9 @@ def wake_each_other(words: Sequence[Seen]) -> bool:
 
 
 def wait_again(words: Sequence[Seen]) -> bool:
-    """Whether the threads that wait at these words have waited several times each."""
-    tasks = {call.task for entry in words for call in entry.waits}
-    return total_of(words, "slept") >= WAITS_EACH * len(tasks)
+    """Whether most of the threads that wait at these words have waited several times each."""
+    sleeps = sleeps_of({call.task for entry in words for call in entry.waits}, words)
+    return sum(many >= WAITS_EACH for many in sleeps.values()) >= HALF * len(sleeps) > 0
 
 
 def _users(words: Sequence[Seen]) -> int:

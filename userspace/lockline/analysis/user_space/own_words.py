@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from lockline.analysis.user_space.behaviour import (
+    mostly_brought,
     nobody_holds,
     wake_each_other,
 )
@@ -84,7 +85,8 @@ def barrier_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
 
 def take_turns(circle: Sequence[Seen], window_ns: int) -> bool:
     """Whether several threads wait, and are woken by threads that wait there too, one of which has what they want."""
-    return several_wait(circle, window_ns) and wake_each_other(circle) and not nobody_holds(circle, window_ns)
+    several = several_wait(circle, window_ns) and wake_each_other(circle)
+    return several and not mostly_brought(circle) and not nobody_holds(circle, window_ns)
 
 
 def pool_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:

@@ -2,7 +2,7 @@
 """Threads of Python that wait for work: at a queue, or at a threading.Condition."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from lockline.analysis.user_space.behaviour import (
     bring_work,
@@ -42,6 +42,8 @@ def python_queues(processes: Processes) -> Iterable[Recognised]:
 _PYTHON_PUTS = ("py::Queue.put",)
 # After each notice: a turn of the loop in which a thread of Python waits takes some 20 us.
 _SOME_WORK_NS = 200_000
+# Waits that have begun and ended with the threads are as long as what these waited for, but for their first moments.
+_AS_LONG = 0.95
 
 
 def _notified_by_others(words: Sequence[Seen], window_ns: int) -> bool:
@@ -63,6 +65,18 @@ def _notified_by_others(words: Sequence[Seen], window_ns: int) -> bool:
     return waiting_still(words, window_ns) > len(others) or len(shared) >= HALF * len(words)
 
 
+def _lived(found: Sequence[Seen], words: Collection[Seen], waited: Mapping[int, int], window_ns: int) -> int:
+    """For how long the threads that wait there were there, ns: a program may start them late in a recording.
+
+    One that waits elsewhere for as long as they do, as for them to end, tells.
+    """
+    ids = {entry.futex.id for entry in found}
+    elsewhere = [entry for entry in words if entry.futex.id not in ids]
+    beside = max(waiting_of({call.task for entry in elsewhere for call in entry.waits}, elsewhere).values(), default=0)
+    most = max(waited.values(), default=0)
+    return min(max(beside, most), window_ns) if beside >= _AS_LONG * most else window_ns
+
+
 def works_each_time(found: Sequence[Seen], words: Collection[Seen], window_ns: int) -> bool:
     """Whether threads that were notified then do something, and do not wait again at once.
 
@@ -71,7 +85,8 @@ def works_each_time(found: Sequence[Seen], words: Collection[Seen], window_ns: i
     """
     tasks = {call.task for entry in found for call in entry.waits}
     waited, sleeps = waiting_of(tasks, words), sleeps_of(tasks, found)
-    working = (many for task, many in sleeps.items() if window_ns - waited.get(task, 0) >= _SOME_WORK_NS * many)
+    lived_ns = _lived(found, words, waited, window_ns)
+    working = (many for task, many in sleeps.items() if lived_ns - waited.get(task, 0) >= _SOME_WORK_NS * many)
     return sum(working) >= HALF * sum(sleeps.values())
 
 
