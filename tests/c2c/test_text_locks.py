@@ -52,7 +52,7 @@ def test_a_spinlock_with_a_cut_name_beside_its_data(tmp_path: Path) -> None:
 def test_where_a_lock_is_waited_for_there_is_one(tmp_path: Path, slow: str, user: str) -> None:
     """Compilers build the fast path into who uses the lock: most of the accesses have that function's name."""
     assert found(tmp_path, (0x8, 40, 25, slow), (0x8, 60, 75, user)).verdict == "lock word"
-    beside = found(tmp_path, (0x8, 30, 15, slow), (0x8, 45, 50, user), (0x10, 25, 0, "main.watch"))
+    beside = found(tmp_path, (0x8, 30, 15, slow), (0x8, 45, 85, user), (0x10, 25, 0, "main.watch"))
     assert beside.verdict == "false sharing"
     # One mistaken sample in a hundred makes no lock.
     assert found(tmp_path, (0x8, 1, 1, "main.tick"), (0x8, 99, 99, user)).verdict == "true sharing"
@@ -72,6 +72,32 @@ def test_what_holders_write_beside_a_lock_goes_from_one_to_the_next(tmp_path: Pa
     mixed = found(tmp_path, *both)
     assert mixed.verdict == "false sharing"
     assert any("10% at +0x10 are false sharing" in doubt for doubt in mixed.doubts)
+
+
+def test_what_all_holders_write_beside_a_lock_others_wait_for_wherever_it_lies(tmp_path: Path) -> None:
+    """A count of a run queue, which is read without the lock: each holder changes it, or few of them do."""
+    slow = "native_queued_spin_lock_slowpath"
+
+    def judged(lock: int, count: int) -> Judgement:
+        lines = ((0, lock, 30, slow), (0, 5, 60 - count, "raw_spin_rq_lock_nested"), (4, 3, count, "enqueue_task"))
+        return found(tmp_path, *lines, (4, 92 - lock, 0, "idle_cpu"), (0x30, 0, 10, "__schedule"))
+
+    every = judged(45, 35)
+    assert (every.verdict, every.confidence) == ("false sharing", "low")
+    assert any("its holders write +0x4" in doubt for doubt in every.doubts)
+    few = judged(45, 3)
+    assert (few.verdict, few.confidence) == ("false sharing", "high")
+    # Where the lock pays more than the rest, it is the lock.
+    most = judged(60, 35)
+    assert (most.verdict, most.confidence) == ("lock word", "low")
+
+
+def test_a_lockref_beside_what_is_read_pays_on(tmp_path: Path) -> None:
+    """What nobody writes is false sharing, and most of the line's cost is the lock's, and stays."""
+    lock = ((0x18, 42, 20, "lockref_get_not_dead"), (0x18, 40, 20, "lockref_put_return"), (0x18, 0, 60, "lockref_get"))
+    judged = found(tmp_path, *lock, (0x20, 18, 0, "__d_lookup_rcu"))
+    assert (judged.verdict, judged.confidence) == ("false sharing", "medium")
+    assert any("what the lock pays at +0x18 stays: 82%" in doubt for doubt in judged.doubts)
 
 
 def test_the_slow_path_of_postgresqls_spinlock(tmp_path: Path) -> None:

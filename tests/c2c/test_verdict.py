@@ -324,6 +324,15 @@ def test_a_line_that_is_hardly_written_is_no_problem(tmp_path: Path) -> None:
         builder.add(line, 0, builder.code("writer"), 0, [3], stores=5)
 
     assert verdict_of(tmp_path, fill)[0] == "read mostly"
+    # In a file that has hardly a store of any line, one store is no sign that the line is hardly written.
+    assert verdict_of(tmp_path, fill, stores=False)[0] == "read mostly"
+
+    def waits_more(builder: MemoryBuilder, line: int) -> None:
+        builder.add(line, 0, builder.code("reader"), 0, range(16), loads=530, l1_hit=500, local_hitm=3)
+        builder.add(line, 0, builder.code("writer"), 0, [3], stores=1)
+
+    assert verdict_of(tmp_path, waits_more, stores=False)[0] == "too little evidence"
+    assert verdict_of(tmp_path, waits_more)[0] == "read mostly"
 
 
 @pytest.mark.parametrize(("hitm", "verdict"), [(2, "too little evidence"), (3, "true sharing")])

@@ -134,6 +134,28 @@ def lock_and_count(rng: random.Random, names: Names, line: int) -> Many:
     return roles, {line: "both" if beside else "lock"}
 
 
+def counts_under_lock(rng: random.Random, names: Names, line: int) -> Many:
+    """A lock, and counts that its holders change and others read without it: a run queue, a node of a tree of them."""
+    word = _word("lock", line, 0, True)
+    places = sorted(rng.sample((4, 8, 16, 24, 32, 48), rng.choice((1, 1, 2, 3))))
+    counts = [_word(f"count{at}", line, at) for at in places]
+    take, free = "native_queued_spin_lock_slowpath", rng.choice(("_raw_spin_unlock", "_raw_spin_unlock_irqrestore"))
+    change, look = names.function(), names.function()
+    seldom = rng.choice((1.0, 1.0, 0.3, 0.05))
+    inside = [
+        step
+        for one in counts
+        for step in (Step("load", change, one, "one", seldom), Step("store", change, one, "one", seldom))
+    ]
+    held = (Step("acquire", take, word), *inside, Step("release", free, word))
+    scan = tuple(Step("load", look, one) for one in counts[: rng.choice((1, 3))])
+    often = rng.choice((0.3, 1.0, 5.0, 20.0))
+    work = rng.choice(_WORK)
+    if rng.random() < 0.5:
+        return [Role(crowd(rng, 32), (held, scan), work, (1.0, often))], {line: "both"}
+    return [Role(crowd(rng, 16), (held,), work), Role(crowd(rng, 16), (scan,), rng.choice(_WORK))], {line: "both"}
+
+
 def ticket_lock(rng: random.Random, names: Names, line: int) -> Many:
     """A ticket lock of the program's own: a counter of tickets, and the number that is served."""
     apart = rng.choice((2, 4, 8))
@@ -336,6 +358,7 @@ WIDE: dict[WideMaker, float] = {
     sequence_count: 1,
     built_in_lock: 1.5,
     lock_and_count: 1,
+    counts_under_lock: 1,
     ticket_lock: 1.5,
     queued_lock: 1,
     count_in_struct: 1.5,

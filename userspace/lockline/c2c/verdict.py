@@ -210,7 +210,9 @@ def _few(case: Case) -> Judgement | None:
         if not seldom or not (case.stores and case.coverage.stores_seen):
             return None
         return case.judge("read mostly", ["almost no store, and no transfer among its loads"])
-    written = case.stores > RARE * case.loads or (not case.stores and not case.coverage.stores_seen)
+    # Where stores were sampled in part at most, few of them show nothing, but where next to no load waits.
+    hidden = not case.coverage.stores_seen and (not case.stores or case.transfers >= NEXT_TO_NONE * case.loads)
+    written = hidden or case.stores > RARE * case.loads
     if not written and case.loads >= MANY_LOADS and case.transfers < RARE * case.loads:
         return case.judge("read mostly", ["almost no store, and no transfer among its loads"])
     why = f"fewer than {FEW_TRANSFERS} transfers"

@@ -13,7 +13,8 @@ from lockline.c2c.functions import is_lock_function, is_spin_function
 from lockline.c2c.members import is_sequence_type
 from lockline.c2c.model import Judgement, Part
 from lockline.c2c.parts import LOCK_BYTES, cost
-from lockline.c2c.sharing_model import BOTH, MAINLY, MEMBER, MOST, is_written, places
+from lockline.c2c.sharing import share_out
+from lockline.c2c.sharing_model import BESIDE, MAINLY, MEMBER, MOST, is_written, places
 from lockline.c2c.sharing_threads import TRY_APART, writes_between
 from lockline.c2c.users import named
 from lockline.c2c.verdict_case import Case, percent
@@ -22,6 +23,8 @@ from lockline.c2c.verdict_case import Case, percent
 LOCK_WORD = 0.85
 # Waiters' traffic needs no more samples than these to be known as such: it is known by its functions.
 FEW_OF_LOCK = 3
+# A lock's word is written to take it and to release it.
+WRITES_OF_HOLD = 2
 
 
 def _is_locks_own(part: Part) -> bool:
@@ -97,20 +100,35 @@ def with_a_lock(case: Case) -> Judgement | None:
         words = [replace(part, is_lock=True) for part in others]
         return case.judge("lock word", evidence, [*locks, *words], doubts)
     beside = sum(part.share for part in others)
-    sure = surely_for_the_lock(locks, others) if case.stores_told else beside
-    little = sure < 1 - LOCK_WORD
-    if little and share >= MOST:
+    ends = surely_for_the_lock(locks, others) if case.stores_told else 0.0
+    along = [_goes_along(others)]
+    # Who makes each access may tell how much is paid for the writes to other bytes.
+    beside_it = ends >= 1 - LOCK_WORD or _is_shown_false(case)
+    if (share >= MOST and ends < 1 - LOCK_WORD) or (share >= MAINLY and not beside_it):
         evidence.append(f"the lock pays most; {percent(beside)} are paid at {places(others)} beside it")
-        return case.judge("lock word", evidence, [*locks, *others], [_goes_along(others)])
+        return case.judge("lock word", evidence, [*locks, *others], along, weak=share < MOST)
     evidence.append(f"who waits for the lock takes the line from those who use {places(others)}, and they take it back")
-    doubts = [_goes_along(others)] if little or (share >= MAINLY and beside - sure >= BOTH) else []
-    return case.judge("false sharing", evidence, [*locks, *others], [*doubts, *_counts_of_locks(locks, others)])
+    doubts = along if ends < 1 - LOCK_WORD else [] if ends >= BESIDE else [_stays(locks, share)]
+    doubts += _counts_of_locks(locks, others)
+    return case.judge("false sharing", evidence, [*locks, *others], doubts, weak=not beside_it)
+
+
+def _is_shown_false(case: Case) -> bool:
+    """Whether who uses which bytes shows that most is paid for writes beside them."""
+    found = share_out(case.parts, case.kind, case.stores_told, case.line.counts.clean)
+    return found.kind == "false" and found.strength != "likely"
+
+
+def _stays(locks: Sequence[Part], share: float) -> str:
+    """A doubt where little is paid at members that nobody writes."""
+    return f"what the lock pays at {places(locks)} stays: {percent(share)}; {TRY_APART}"
 
 
 def _goes_along(others: Sequence[Part]) -> str:
     """A doubt where holders write what is beside a lock."""
     held = [part for part in others if is_written(part)]
-    what = f"its holders write {places(held)}, which goes" if held else "what its holders use goes"
+    goes = "which goes" if len(held) == 1 else "which go"
+    what = f"its holders write {places(held)}, {goes}" if held else "what its holders use goes"
     read = [part for part in others if part not in held and part.share >= MEMBER]
     ends = f"{percent(sum(part.share for part in read))} at {places(read)} are false sharing; " if read else ""
     return f"{ends}{what} from one to the next wherever it lies: how much of that would stay is not known; {TRY_APART}"
@@ -137,11 +155,12 @@ def _may_be_sequence_count(part: Part, lock: Part) -> bool:
 def surely_for_the_lock(locks: Sequence[Part], others: Sequence[Part]) -> float:
     """The share of the line's cost that members beside its locks pay for the writes to other bytes.
 
-    That is what functions pay that write nothing beside the lock.  How often they pay tells how many writes come
-    between two of their uses; some of these are to the member, and would be waited for wherever it lies.
+    That is what functions pay that write nothing beside the lock.  Who holds a lock writes all at once: it is taken and
+    released, and in between some members are changed.  So a reader pays once for each holder, and would pay as well for
+    those holders that change the member, wherever it lies.
     """
     writing = {row.function for part in others if is_written(part) for row in part.main if row.wrote}
-    writes = sum(row.wrote for part in (*locks, *others) for row in part.accesses)
+    holds = sum(row.wrote for part in locks for row in part.accesses) / WRITES_OF_HOLD
     share = 0.0
     for part in others:
         if not part.cost:
@@ -150,7 +169,7 @@ def surely_for_the_lock(locks: Sequence[Part], others: Sequence[Part]) -> float:
         paid = sum(row.transfers for row in part.accesses)
         readers = [row for row in part.accesses if not is_written(part) or row.function not in writing]
         read, uses = sum(row.transfers for row in readers), sum(row.found for row in readers)
-        stays = own / max(1, writes)
+        stays = min(1.0, own / max(1.0, holds))
         if read:
             between = writes_between(read, uses)
             stays = (1 - exp(-between * stays)) / (1 - exp(-between))
