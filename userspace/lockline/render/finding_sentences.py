@@ -58,6 +58,7 @@ SENTENCES: Mapping[str, str] = {
     "hot-py-lock": "Threads of {process} wait for a lock of Python's threading (Lock, RLock)[, in {where}]",
     "hot-py-mutex": "Threads of {process} wait for a lock of Python (PyMutex)[, in {where}]",
     "hot-py-object": "Threads of {process} wait for an object of Python, which one at a time may use[, in {where}]",
+    "ocaml-stopped": "Domains of {process} wait for each other, to collect garbage: OCaml stops all of them for it",
     "python-stopped": "Threads of {process} wait while one of them stops all others[, to {purpose}][, in {where}]",
     "hot-py-process-lock": "Processes of {process} wait for a lock of Python's multiprocessing[, in {where}]",
     "slow-once": "Threads of {process} wait for a one-time initialization, which another one makes[, in {where}]",
@@ -403,6 +404,13 @@ REMEDIES: Mapping[str, str] = {
         "move the computing into libraries that release the GIL (NumPy, hashlib, zlib, an extension of your own)"
     ),
     "ocaml-domains": "let processes compute, or domains of OCaml 5 (Domain.spawn), and not threads",
+    "ocaml-fewer-domains": (
+        "no more domains than CPUs (Domain.recommended_domain_count): each collection waits for all of them, those"
+        " without a CPU too"
+    ),
+    "ocaml-larger-heap": (
+        "make fewer objects, or collect less often: a larger minor heap (OCAMLRUNPARAM=s=8M, in words)"
+    ),
     "ocaml-release": ("C code that the program calls can let others run meanwhile: caml_release_runtime_system()"),
     "python-own-object": (
         "give each thread a list, dict or set of its own, and put them together at the end; or share it less often"

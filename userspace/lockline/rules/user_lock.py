@@ -59,6 +59,7 @@ from lockline.analysis.user_space.user_evidence import (
     NET_LOCK,
     NET_MONITOR,
     OCAML_LOCK,
+    OCAML_STOP,
     ONCE,
     PY_LOCK,
     PY_MUTEX,
@@ -143,6 +144,7 @@ _CLAIMS = {
     RUST_RWLOCK: "hot-rwlock",
     RUBY_GVL: "gvl-bound",
     OCAML_LOCK: "master-lock-bound",
+    OCAML_STOP: "ocaml-stopped",
     RUBY_MUTEX: "hot-ruby-mutex",
     ATOMICS: "hot-atomics",
     NET_MONITOR: "hot-net-monitor",
@@ -294,6 +296,8 @@ def _remedies(
         return remedy("python-processes"), remedy("python-release-gil"), remedy("python-who-has-gil", process=process)
     if make == PYPY_GIL:
         return remedy("python-processes"), remedy("pypy-which", process=process)
+    if make == OCAML_STOP:
+        return remedy("ocaml-fewer-domains"), remedy("ocaml-larger-heap")
     if make == OCAML_LOCK:
         return remedy("ocaml-domains"), remedy("ocaml-release")
     if make == RUBY_GVL:

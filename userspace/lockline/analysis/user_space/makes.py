@@ -109,6 +109,16 @@ _MONO_OWN = ("Thread:JoinInternal", "Thread:Thread_internal", "mono_threadpool",
 
 # Where a thread asks for it: when its turn has ended, when it comes back from a call that waits, and at its start.
 _OCAML = ("caml_thread_yield", "caml_thread_leave_blocking_section", "caml_thread_start", "st_masterlock_acquire")
+_OCAML_NOT = ("caml_thread_join", "caml_condition_wait", "caml_mutex_lock")
+# Of OCaml 5.3, below functions of its run time.
+_OCAML_YIELD = "thread_yield"
+
+
+def _at_ocaml_lock(call: Calls) -> bool:
+    yields = _OCAML_YIELD in call.functions and has(call.functions, ("caml_",))
+    return yields or has(call.functions, _OCAML)
+
+
 # Of Qt 6 and Qt 5.
 _QT_LOCKS = ("tryLockForWrite", "tryLockForRead", "lockForWrite", "lockForRead")
 
@@ -182,9 +192,7 @@ _MAKES = (
     _Make(MONO_MONITOR, _MONO_MONITOR, conditions=True),
     _Make(MONO_LOCK, (), (*_MONO_MONITOR, *_MONO_OWN), peers=True, conditions=True, files=_MONO),
     # One thread of OCaml computes at a time (OCaml 5: of each domain).
-    _Make(
-        OCAML_LOCK, _OCAML, ("caml_thread_join", "caml_condition_wait", "caml_mutex_lock"), peers=True, conditions=True
-    ),
+    _Make(OCAML_LOCK, _OCAML, _OCAML_NOT, peers=True, conditions=True, at=_at_ocaml_lock),
     _Make(PERL_LOCK, ("Perl_pp_lock",), peers=True, conditions=True),
     _Make(QT_MUTEX, ("QBasicMutex::lockInternal",), ("QWaitCondition::",), peers=True),
     _Make(QT_RWLOCK, tuple(f"QReadWriteLock::{method}" for method in _QT_LOCKS), peers=True, conditions=True),

@@ -42,6 +42,8 @@ NET_LOCK = ".NET lock"
 MONO_MONITOR = "Mono monitor"
 PERL_LOCK = "Perl lock()"
 OCAML_LOCK = "OCaml master lock"
+OCAML_STOP = "OCaml stop-the-world"
+OCAML_BACKUP = "OCaml backup thread"
 MONO_LOCK = "Mono lock"
 QT_MUTEX = "Qt QMutex"
 QT_RWLOCK = "Qt QReadWriteLock"
@@ -195,6 +197,7 @@ _CALLED = {
     PY_MUTEX: "a PyMutex",
     PY_OBJECT: "the lock of an object of Python",
     PY_STOP: "Python's stop-the-world",
+    OCAML_STOP: "OCaml's stop-the-world",
     PY_BARRIER: "a Barrier of Python's threading",
     PY_SEMAPHORE: "a Semaphore of Python's threading",
     ROW_LOCK: "locked rows of the database",

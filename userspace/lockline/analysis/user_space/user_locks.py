@@ -20,6 +20,7 @@ from lockline.analysis.user_space.futex_waits import UNCLEAR, nature
 from lockline.analysis.user_space.go_locks import HARDLY, go_threads, goroutines
 from lockline.analysis.user_space.java_waits import java_waits
 from lockline.analysis.user_space.makes import made
+from lockline.analysis.user_space.ocaml_domains import ocaml_domains
 from lockline.analysis.user_space.once import made_once
 from lockline.analysis.user_space.python_gil import GROUP, gils
 from lockline.analysis.user_space.python_idle import python_conditions, python_queues
@@ -297,6 +298,7 @@ def recognise(
         goroutines(processes, window_ns),
         gils(processes, window_ns),
         stops(processes, window_ns),
+        ocaml_domains(processes, window_ns),
         ruby_locks(processes, window_ns),
         made_once(processes, window_ns),
         pthreads.held_while_idle(processes, locks, window_ns),
