@@ -7,7 +7,7 @@ from pathlib import Path
 from c2c.test_sharing import access, judged
 from c2c.test_text_published import HEADER, judgement, totals
 from c2c.test_text_published import row as row_of_text
-from lockline.c2c.model import Access, Counts, Coverage
+from lockline.c2c.model import Access, Counts, Coverage, Judgement
 from lockline.recording.code import Code
 
 FIRST, SECOND, MASTER = 1, 2, 3
@@ -194,15 +194,27 @@ def test_a_member_without_a_store_among_few_may_be_written() -> None:
 def test_who_always_waits_for_a_count_beside_a_lock_waits_wherever_it_lies() -> None:
     """Each holder changes the count: who reads it so seldom that all reads wait finds it changed on any line."""
 
-    def found(loads: int, writes: int = 100) -> str:
-        spins = access((0, "native_queued_spin_lock_slowpath", 300, 100), count=16)
+    def found(loads: int, writes: int = 300) -> str:
+        spins = access((0, "native_queued_spin_lock_slowpath", 300, 600), count=16)
         holds = access((8, "pool_get", 10, writes), count=16)
         reads = access((8, "pool_count", 300, 0), count=16)
         reads = replace(reads, counts=reads.counts._replace(loads=loads, records=loads))
         return judged(spins, holds, reads).confidence
 
-    # Three holders in ten change it.
-    assert found(5000, 15) == "high"
-    # So many come between two reads that one of them mostly has.
-    assert found(300, 15) == "medium"
-    assert found(5000) == found(300) == "low"
+    # Nobody changes it, or one holder in four, or all.
+    assert [found(5000, writes) for writes in (0, 75, 300)] == ["high", "medium", "low"]
+    assert found(300) == "low"
+
+
+def test_what_writers_take_from_each_other_shows_in_no_load() -> None:
+    """Several threads store to a word that they never load, and others pay for the word beside it."""
+    reads = access((0, "scan", 200, 0), threads=(1, 2), cpus=0b11)
+
+    def found(*threads: int) -> Judgement:
+        stores = access((0x10, "post", 0, 500), threads=threads, cpus=0b1100)
+        return judged(reads, stores)
+
+    one, several = found(3), found(3, 4, 5)
+    assert (one.verdict, one.confidence) == ("false sharing", "high")
+    assert (several.verdict, several.confidence) == ("false sharing", "low")
+    assert any("+0x10: several write there without loading it" in doubt for doubt in several.doubts)

@@ -86,7 +86,7 @@ def test_what_all_holders_write_beside_a_lock_others_wait_for_wherever_it_lies(t
     assert (every.verdict, every.confidence) == ("false sharing", "low")
     assert any("its holders write +0x4" in doubt for doubt in every.doubts)
     few = judged(45, 3)
-    assert (few.verdict, few.confidence) == ("false sharing", "high")
+    assert (few.verdict, few.confidence) == ("false sharing", "medium")
     # Where the lock pays more than the rest, it is the lock.
     most = judged(60, 35)
     assert (most.verdict, most.confidence) == ("lock word", "low")

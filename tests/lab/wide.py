@@ -318,6 +318,19 @@ def big_array(rng: random.Random, names: Names, line: int) -> Many:
     return [Role(threads, (steps,), rng.choice(_WORK))], truths
 
 
+def fields_of_a_struct(rng: random.Random, names: Names, line: int) -> Many:
+    """Readers load some fields in a row, of which others write one: the first load pays, whatever field it is of."""
+    places = sorted(rng.sample(range(0, 64, 8), rng.choice((2, 3, 4))))
+    fields = [_word(f"field{at}", line, at) for at in places]
+    reader, writer = names.function(), names.function()
+    written = rng.choice(fields)
+    read = fields if rng.random() < 0.7 else [one for one in fields if one is not written]
+    loads = tuple(Step("load", reader, one, "one", rng.choice((1.0, 1.0, 0.3))) for one in read)
+    steps = add(writer, written, "one", rng.random() < 0.4) if rng.random() < 0.5 else [Step("store", writer, written)]
+    roles = [Role(crowd(rng, 32), (loads,), rng.choice(_WORK))]
+    return [*roles, Role(rng.choice((1, 1, 2, 4)), (tuple(steps),), rng.choice(_WORK))], {line: "by model"}
+
+
 def seldom_written(rng: random.Random, names: Names, line: int) -> Many:
     """Read by all, written now and then by one of them: whether that costs anything is a matter of how often."""
     config = _word("config", line, rng.choice((0, 8, 32)))
@@ -371,6 +384,7 @@ WIDE: dict[WideMaker, float] = {
     small_objects: 2,
     big_array: 1,
     seldom_written: 2.5,
+    fields_of_a_struct: 1,
     first_in_first_out: 1,
 }
 

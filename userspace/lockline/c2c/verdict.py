@@ -13,8 +13,9 @@ from lockline.c2c.functions import is_spin_function
 from lockline.c2c.model import Confidence, Coverage, Judgement, Line, Part, add_counts
 from lockline.c2c.parts import COST_TRANSFERS, FEW_TRANSFERS
 from lockline.c2c.sharing import share_out
-from lockline.c2c.sharing_model import BESIDE, LONGER, MEMBER, THREADS
-from lockline.c2c.users import everybody, several_threads, users_of
+from lockline.c2c.sharing_model import BESIDE, LONGER, MEMBER, RATES, THREADS, Sharing, is_written, places
+from lockline.c2c.sharing_threads import TRY_APART
+from lockline.c2c.users import everybody, several, several_threads, users_of
 from lockline.c2c.verdict_case import FEW_WINDOWS, QUIET_PER_SECOND, TOLD, Case, actors, amount, percent
 from lockline.c2c.verdict_locks import LOCK_WORD, lock_word, with_a_lock
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
@@ -327,6 +328,22 @@ def _taken_along(case: Case) -> str:
     )
 
 
+def _between_writers(found: Sharing) -> str:
+    """A doubt where several write the same bytes without loading them: what they take from each other shows in no load.
+
+    An atomic instruction loads what it changes.
+    """
+    paid = sum(part.cost for part in found.parts)
+    for part in found.parts:
+        writers = [row for row in part.main if row.wrote]
+        wrote = sum(row.wrote for row in writers)
+        blind = wrote > RATES * sum(row.found for row in part.accesses) and wrote > paid
+        if blind and is_written(part) and several(users_of(writers)):
+            why = "several write there without loading it: what they take from each other shows in no load, and stays"
+            return f"{places([part])}: {why}; {TRY_APART}"
+    return ""
+
+
 def _read_unseen(case: Case) -> str:
     """A doubt where many loads are at offsets that a text leaves out: who pays may read there what others write.
 
@@ -377,11 +394,14 @@ def _shared(case: Case) -> Judgement | None:
         )
     if found.kind == "false" and (doubt := _read_unseen(case)):
         doubts.append(doubt)
+    between = _between_writers(found) if found.kind == "false" else ""
+    if between:
+        doubts.append(between)
     if doubt := _taken_along(case):
         doubts.append(doubt)
     if found.kind == "true" and len(found.parts) == 1 and (doubt := _pair_untold(case)):
         doubts.append(doubt)
     # Members that one CPU has each are of several: one alone would never find the line elsewhere.
     case.proven = found.strength == "proven" or sum(part.users.alone for part in found.parts) > 1
-    weak = {"proven": 0, "shown": 1, "likely": 3}[found.strength]
+    weak = {"proven": 0, "shown": 1, "likely": 3}[found.strength] + bool(between)
     return case.judge("false sharing" if found.kind == "false" else "true sharing", evidence, found.parts, doubts, weak)

@@ -108,7 +108,12 @@ def with_a_lock(case: Case) -> Judgement | None:
         evidence.append(f"the lock pays most; {percent(beside)} are paid at {places(others)} beside it")
         return case.judge("lock word", evidence, [*locks, *others], along, weak=share < MOST)
     evidence.append(f"who waits for the lock takes the line from those who use {places(others)}, and they take it back")
-    doubts = along if ends < 1 - LOCK_WORD else [] if ends >= BESIDE else [_stays(locks, share)]
+    read = sum(part.share for part in others if not is_written(part))
+    if ends < 1 - LOCK_WORD or (ends >= BESIDE > read):
+        # Of members that are written it is an estimate.
+        doubts = along
+    else:
+        doubts = [] if ends >= BESIDE else [_stays(locks, share)]
     doubts += _counts_of_locks(locks, others)
     return case.judge("false sharing", evidence, [*locks, *others], doubts, weak=not beside_it)
 
