@@ -143,11 +143,14 @@ def test_perf_that_hangs(collector: Path, tmp_path: Path) -> None:
     wait_for(lambda: has_ended(pid), f"end of process {pid}")
 
 
-def test_full_disk(collector: Path) -> None:
+@pytest.mark.parametrize("command", ["doctor", "types", "record --sizes", "record --help", "--version"])
+def test_full_disk(collector: Path, command: str) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run([collector, "doctor"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            [collector, *command.split()], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert done.returncode == 1
-    assert done.stderr.splitlines() == ["lockline: cannot write to stdout: No space left on device"]
+    assert done.stderr.splitlines() == ["lockline: cannot write the output: No space left on device"]
 
 
 def deep(command: Sequence[str | Path], **options: Any) -> dict[str, Any]:

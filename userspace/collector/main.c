@@ -2,6 +2,7 @@
 /* lockline-collect: records lock waits, imports memory samples, tells what this kernel offers, or its types. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,7 +43,7 @@ static int doctor(const struct options *options)
 	if (!err && options->deep)
 		err = cpu_pairs_open(&pairs, DEEP_NS);
 	if (!err)
-		err = plan_print_json(&plan, pairs);
+		plan_print_json(&plan, pairs);
 	cpu_pairs_close(pairs);
 	types_close(types);
 	symbols_close(symbols);
@@ -59,6 +60,15 @@ static void fill_closed_descriptors(void)
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);
+}
+
+/* What was printed may not have been written: a full disk, or a reader that is gone. */
+static int end_output(int err)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return err;
+	message("cannot write the output: %m");
+	return err ?: -EIO;
 }
 
 int main(int argc, char **argv)
@@ -79,7 +89,7 @@ int main(int argc, char **argv)
 	fill_closed_descriptors();
 	err = options_parse(&options, argc, argv);
 	if (err)
-		return err < 0;
+		return end_output(err < 0) != 0;
 	if (options.command == COMMAND_DOCTOR)
 		err = doctor(&options);
 	else if (options.command == COMMAND_TYPES)
@@ -91,5 +101,6 @@ int main(int argc, char **argv)
 	else
 		err = session_record(&options);
 	options_free(&options);
+	err = end_output(err);
 	return err < 0 ? 1 : err;
 }

@@ -7,7 +7,7 @@
 
 struct cpu_pairs;
 
-/* lockline-doctor/1 on stdout, made with SQLite's JSON functions; pairs: NULL without --deep.  See docs/doctor.md. */
-int plan_print_json(const struct plan *plan, const struct cpu_pairs *pairs);
+/* lockline-doctor/1 on stdout; pairs: NULL without --deep.  See docs/doctor.md. */
+void plan_print_json(const struct plan *plan, const struct cpu_pairs *pairs);
 
 #endif /* LOCKLINE_PLAN_JSON_H */

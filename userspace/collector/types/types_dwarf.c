@@ -422,13 +422,13 @@ static void print_members(struct json *json, const char *key, const char *member
 	json_close(json, '}');
 }
 
-static int print_found(struct printer *p, const char *functions, const char *variables)
+static void print_found(struct printer *p, const char *functions, const char *variables)
 {
 	types_open_document(&p->json, sizeof(void *));
 	print_members(&p->json, "functions", functions);
 	print_members(&p->json, "variables", variables);
 	print_structs(p);
-	return types_close_document(&p->json);
+	types_close_document(&p->json);
 }
 
 int types_print_dwarf(const struct options *options)
@@ -468,7 +468,8 @@ int types_print_dwarf(const struct options *options)
 	fclose(p.function_members.out);
 	fclose(p.variable_members.out);
 	p.function_members.out = p.variable_members.out = NULL;
-	err = print_found(&p, functions, variables);
+	print_found(&p, functions, variables);
+	err = 0;
 out:
 	if (p.function_members.out)
 		fclose(p.function_members.out);

@@ -42,14 +42,10 @@ void types_open_document(struct json *json, size_t pointer_size)
 	json_key_number(json, "pointer_size", pointer_size);
 }
 
-int types_close_document(struct json *json)
+void types_close_document(struct json *json)
 {
 	json_close(json, '}');
 	fputc('\n', json->out);
-	if (!fflush(json->out) && !ferror(json->out))
-		return 0;
-	message("cannot write to stdout: %m");
-	return -EIO;
 }
 
 const char *next_name(const char **list, char *name, size_t size)
@@ -402,7 +398,7 @@ static int print_btf(const struct options *options)
 	print_functions(&p, options->functions);
 	print_variables(&p, options->variables);
 	print_structs(&p);
-	err = types_close_document(&p.json);
+	types_close_document(&p.json);
 out:
 	if (err == -ENOMEM)
 		message("out of memory while reading types");

@@ -13,9 +13,9 @@ struct options;
  */
 int types_print_json(const struct options *options);
 
-/* The begin and the end of a document; the end says why it cannot be written: negative errno. */
+/* The begin and the end of a document. */
 void types_open_document(struct json *json, size_t pointer_size);
-int types_close_document(struct json *json);
+void types_close_document(struct json *json);
 /* A name, cut after 512 bytes. */
 void types_key_name(struct json *json, const char *key, const char *name);
 /* The next name of a list "a,b"; NULL at its end.  *list is moved, name filled. */
