@@ -395,6 +395,10 @@ static __always_inline __u64 sampled_weights(struct futex_state *state, struct f
 	__sync_fetch_and_add(&row->span_begun_ns, wait_ns);
 	if (!futex_wait_due(row))
 		return 0;
+	if (futex_wait_yields(state, row)) {
+		futex_wait_passed(state, row, bpf_get_prandom_u32());
+		return 0;
+	}
 	if (!takes_token(&state->wait_tokens, &row->wait_samples, FUTEX_FEW_SAMPLES)) {
 		futex_wait_missed(state, row, bpf_get_prandom_u32());
 		return 0;

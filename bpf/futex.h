@@ -209,7 +209,13 @@ struct futex_state {
 	__u64 span_ns; /* of its rows: see futex_wait_due() */
 	__u32 missed;  /* since the last sample of a wait */
 	__u32 go_tokens;
-	__u64 pad[3];
+	/*
+	 * Rows with few samples take turns: one with more than this many waits for those with fewer.  Without it those that
+	 * wait often and shortly take all tokens, before a long wait has ended.
+	 */
+	__u32 few_level;
+	__u32 pad_level;
+	__u64 pad[2];
 };
 
 #define FUTEX_RING_EVENTS 256 /* per CPU */
@@ -283,8 +289,8 @@ static inline __u32 futex_stacks_per_cpu_of(__u32 cpus)
  * Which wait is sampled must not follow from when it ends: of those that end together only the first would have a
  * chance.  So all waiting at a row is laid end to end and parted into spans, and the wait that covers a random point of
  * a span stands for all of it: each has a chance as long as it is.  Spans of a CPU's rows are of one length, so that
- * rows have samples as they have waiting, and the first few come sooner.  It grows where a point finds no token, and
- * shrinks where one does; of no length, a wait stands for all since the last sample.
+ * rows have samples as they have waiting, and the first few come sooner, in turns.  It grows where a point finds no
+ * token, and shrinks where one does; of no length, a wait stands for all since the last sample.
  */
 #define FUTEX_LEAST_SPAN_NS 1000
 
@@ -303,16 +309,28 @@ static inline int futex_wait_due(const struct futex_row *row)
 	return row->span_begun_ns >= row->point_ns;
 }
 
+/* Whether others have fewer samples: see few_level. */
+static inline int futex_wait_yields(const struct futex_state *state, const struct futex_row *row)
+{
+	return row->wait_samples < FUTEX_FEW_SAMPLES && row->wait_samples > state->few_level;
+}
+
 /* The row's span goes on, and has another point that is still to come.  Rows have points from when spans were shorter. */
-static inline void futex_wait_missed(struct futex_state *state, struct futex_row *row, __u32 random)
+static inline void futex_wait_passed(const struct futex_state *state, struct futex_row *row, __u32 random)
 {
 	const __s64 begun = row->span_begun_ns, span = row->span_ns;
 
+	row->span_ns = (begun > span ? begun : span) + futex_span(row, state->span_ns);
+	row->point_ns = futex_point(begun, row->span_ns, random);
+}
+
+/* The same for want of a token. */
+static inline void futex_wait_missed(struct futex_state *state, struct futex_row *row, __u32 random)
+{
 	if (!state->missed)
 		state->span_ns += state->span_ns / 2 + FUTEX_LEAST_SPAN_NS;
 	state->missed = 1;
-	row->span_ns = (begun > span ? begun : span) + futex_span(row, state->span_ns);
-	row->point_ns = futex_point(begun, row->span_ns, random);
+	futex_wait_passed(state, row, random);
 }
 
 /* How much the sample stands for, ns. */

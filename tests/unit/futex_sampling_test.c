@@ -189,6 +189,68 @@ static void sample_places(const struct wait *waits, int count, double turn, __u6
 	}
 }
 
+#define OFTEN  60
+#define SELDOM 25
+
+/*
+ * Threads that wait all the time, most of them shortly and some for long, with the tokens of 7 s on one CPU: whoever
+ * waits often comes first each time that there are tokens.
+ */
+static void test_turns(void)
+{
+	static struct futex_row rows[OFTEN + SELDOM];
+	const struct naming_pace pace = {};
+	struct futex_sampling sampling = {.a_second = 40};
+	struct futex_state state = {};
+	__u64 next[OFTEN + SELDOM], samples[OFTEN + SELDOM] = {}, random = 1, taken = 0, in[2] = {};
+	int without = 0;
+
+	for (int i = 0; i < OFTEN + SELDOM; i++)
+		next[i] = (i + 1) * 100000;
+	for (__u64 now = 1, read = 0; now < 7000000000ull; now += 50000) {
+		if (now >= read) {
+			futex_sampling_read(&sampling, 1, now, taken, &pace);
+			state.few_level = futex_sampling_level(state.few_level, state.wait_tokens);
+			state.wait_tokens = futex_sampling_waits(&sampling, 0);
+			read = now + READ_NS;
+			taken = 0;
+		}
+		for (int i = 0; i < OFTEN + SELDOM; i++) {
+			const __u64 wait_ns = i < OFTEN ? 1000000 : 15000000;
+			struct futex_row *row = &rows[i];
+
+			if (now < next[i])
+				continue;
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			next[i] = now + wait_ns / 2 + (random >> 20) % wait_ns;
+			row->span_begun_ns += wait_ns;
+			if (!futex_wait_due(row))
+				continue;
+			if (futex_wait_yields(&state, row)) {
+				futex_wait_passed(&state, row, random >> 8);
+			} else if (state.wait_tokens <= (row->wait_samples < FUTEX_FEW_SAMPLES ? 0 : FUTEX_RESERVED)) {
+				futex_wait_missed(&state, row, random >> 8);
+			} else {
+				state.wait_tokens--;
+				row->wait_samples += row->wait_samples < FUTEX_FEW_SAMPLES;
+				futex_wait_sampled(&state, row, random >> 8);
+				samples[i]++;
+				/* And the wake that ended it. */
+				taken += 2;
+			}
+		}
+	}
+	for (int i = 0; i < OFTEN + SELDOM; i++) {
+		in[i >= OFTEN] += samples[i];
+		without += !samples[i];
+	}
+	CHECK(!without, "%d threads have no sample", without);
+	CHECK(in[1] * OFTEN * 2 > in[0] * SELDOM, "%llu samples of %d that wait often, %llu of %d that wait long",
+	      in[0], OFTEN, in[1], SELDOM);
+}
+
 static void test_places(void)
 {
 	/* Six that are let in together, and one; a long wait among short ones; a place with hardly any. */
@@ -239,6 +301,7 @@ static const struct test tests[] = {
 	TEST(test_little_is_taken_whole),
 	TEST(test_first_second),
 	TEST(test_places),
+	TEST(test_turns),
 	TEST(test_sites),
 };
 

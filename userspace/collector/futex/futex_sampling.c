@@ -104,6 +104,14 @@ static __u32 tokens(const struct futex_sampling *sampling, __u32 cpu, double par
 	return ordinary ? FUTEX_RESERVED + ordinary : whole(sampling->reserved * part, turn);
 }
 
+/* Tokens that are left: all rows that waited have so many. */
+__u32 futex_sampling_level(__u32 level, __u32 left)
+{
+	if (left)
+		return level < FUTEX_FEW_SAMPLES ? level + 1 : level;
+	return level ? level - 1 : 0;
+}
+
 __u32 futex_sampling_waits(const struct futex_sampling *sampling, __u32 cpu)
 {
 	return tokens(sampling, cpu, 1);

@@ -41,6 +41,8 @@ struct futex_sampling {
 /* The rings of so many CPUs were read at now_ns, and had so many new samples; pace: of the stacks that were copied. */
 void futex_sampling_read(struct futex_sampling *sampling, __u32 cpus, __u64 now_ns, __u64 taken,
 			 const struct naming_pace *pace);
+/* How many samples a row may have that takes another one of the few: what it was on that CPU, and the tokens left. */
+__u32 futex_sampling_level(__u32 level, __u32 left);
 /* What this CPU gets for its waits, and for its wakes: see takes_token() in bpf/futex.bpf.c. */
 __u32 futex_sampling_waits(const struct futex_sampling *sampling, __u32 cpu);
 __u32 futex_sampling_wakes(const struct futex_sampling *sampling, __u32 cpu);

@@ -415,6 +415,10 @@ int futexes_drain(struct futexes *futexes)
 		struct futex_state *state = state_of(futexes, cpu);
 
 		lost += __atomic_load_n(&state->counters[FUTEX_COUNT_NO_ROW], __ATOMIC_RELAXED);
+		__atomic_store_n(
+			&state->few_level,
+			futex_sampling_level(state->few_level, __atomic_load_n(&state->wait_tokens, __ATOMIC_RELAXED)),
+			__ATOMIC_RELAXED);
 		__atomic_store_n(&state->wait_tokens, futex_sampling_waits(&futexes->sampling, cpu), __ATOMIC_RELAXED);
 		__atomic_store_n(&state->wake_tokens, futex_sampling_wakes(&futexes->sampling, cpu), __ATOMIC_RELAXED);
 		if (futexes->goroutine_slots)
