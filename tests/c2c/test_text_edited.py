@@ -13,6 +13,7 @@ from c2c.known_report import REPORT, of_line, tables, total
 from c2c.report_text import Line, Offset, Report, Style
 from lockline.c2c.text_import import read_text
 from lockline.c2c.text_parse import TextImportError, parse
+from lockline.cli.main import main
 from lockline.recording.memory_rows import C2C_CONTRADICTED
 
 ADDRESS = 0xFFFF888104C3D080
@@ -225,3 +226,22 @@ def test_rows_in_prose_that_mail_wrapped(width: int) -> None:
         part for line in ROWS_IN_PROSE.split("\n") for part in textwrap.wrap(line, width, drop_whitespace=False) or [""]
     )
     assert [(access.offset, access.cpu_count) for access in tables(broken).accesses] == [(0, 1), (8, 1)]
+
+
+OWN_HEADER = """\
+| field | offset | rmt hitm | lcl hitm | stores | who |
+|---|---|---|---|---|---|
+| refcnt | 0x0 | 60.1% | 58.2% | 100% | dst_release |
+| lwtstate | 0x38 | 39.9% | 41.8% | 0% | ip_finish_output2 |
+"""
+
+
+def test_a_table_with_one_column_for_all_stores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its figures are shares alone: none of them is shown as a count."""
+    path = tmp_path / "comment.md"
+    path.write_text(OWN_HEADER)
+    assert main(["c2c", "report", str(path), "--all"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "+0x0: 59% of the HITM; written by dst_release" in shown
+    assert "the text tells shares alone" in shown
+    assert "0 HITM" not in shown

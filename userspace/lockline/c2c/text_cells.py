@@ -20,6 +20,7 @@ _SHARES = {
     "L1 Miss": ("l1 miss", "l1miss"),
     "N/A": ("n/a",),
 }
+_STORES = {"L1 Hit", "L1 Miss", "N/A"}
 _FIGURES = {
     "Offset": ("offset", "off"),
     "Pid": ("pid", "process"),
@@ -32,7 +33,7 @@ _FIGURES = {
     "cnt": ("cnt", "cpus", "cpu count"),
 }
 _NAMES = {
-    "Symbol": ("symbol", "function"),
+    "Symbol": ("symbol", "function", "function name", "func", "who", "by"),
     "Object": ("object", "dso"),
     "Source:Line": ("source:line", "source line", "source"),
 }
@@ -99,11 +100,22 @@ def _columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
         names.append(
             _named(cell, percents, any("{" in value for value in values)) or (percents and _side(cell, head)) or ""
         )
+    if not _STORES.intersection(names):
+        # One column for all stores.
+        stores = [at for at, cell in enumerate(head) if not names[at] and _are_stores(cell, [row[at] for row in rows])]
+        if len(stores) == 1:
+            names[stores[0]] = "L1 Hit"
     known = [name for name in names if name]
     shares = sum(name in _SHARES for name in known)
     if shares < 2 or "Offset" not in known or len(set(known)) < len(known):
         return []
     return names
+
+
+def _are_stores(cell: str, values: Sequence[str]) -> bool:
+    """Whether a column has shares of stores, of whatever level."""
+    name = " ".join(_MARKS.sub(" ", cell.lower()).split())
+    return _ends(name, "stores") and ("%" in cell or any("%" in value for value in values))
 
 
 def _value(name: str, cell: str) -> str:

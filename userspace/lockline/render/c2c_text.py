@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from lockline.base.numbers import count, counted, duration, percent
 from lockline.base.text import Column, Style, clean, cut, fill, pad, page, paragraphs, table
-from lockline.c2c.model import Access, C2cReport, LineReport, LockOnLine, OffsetReport
+from lockline.c2c.model import Access, C2cReport, Counts, LineReport, LockOnLine, OffsetReport
 
 # Of each line's map.
 OFFSETS = 12
@@ -81,6 +81,8 @@ def _amount(report: LineReport) -> str:
     counts = report.line.counts
     if report.line.watch is not None:
         return f"{counts.transfers:,} transfers between them in {duration(report.line.watch.watched_ns)} of watching"
+    if report.line.shares:
+        return "the text tells shares alone"
     if counts.hitm or not counts.peer:
         return f"{counts.hitm:,} HITM ({counts.local_hitm or 0:,} local, {counts.remote_hitm or 0:,} remote)"
     return f"{counts.peer:,} peer snoops ({counts.local_peer or 0:,} local, {counts.remote_peer or 0:,} remote)"
@@ -192,7 +194,7 @@ def _lines(report: C2cReport, style: Style) -> list[str]:
                 *(["-" if line.line.index is None else str(line.line.index)] if indexed else []),
                 name_of(line, style),
                 *moves,
-                *("-" if line.line.watch is not None else count(figure) for figure in sampled),
+                *("-" if line.line.watch is not None or line.line.shares else count(figure) for figure in sampled),
                 "-" if counts.loads is None else count(counts.loads),
                 "-" if counts.stores is None else count(counts.stores),
                 "-" if line.cpus is None else f"{line.cpus}{'' if line.cpus_exact else '+'}",
@@ -257,13 +259,17 @@ def _offsets(report: LineReport, style: Style) -> list[str]:
         Column("CPUs", 4),
         Column("by", 50, right=False),
     ]
+
+    def figures(counts: Counts) -> list[int]:
+        return [counts.transfers] if watched else [counts.hitm, counts.peer]
+
     ranked = sorted(report.offsets, key=lambda o: (-o.counts.transfers, -(o.counts.records or 0)))
     shown = sorted(ranked[:OFFSETS], key=lambda o: o.offset)
     rows = [
         [
             f"{offset.offset:#x}",
             clean(offset.member, style) or "-",
-            *([count(offset.counts.transfers)] if watched else [count(offset.counts.hitm), count(offset.counts.peer)]),
+            *(["-", "-"] if report.line.shares else [count(figure) for figure in figures(offset.counts)]),
             "-" if offset.counts.loads is None else count(offset.counts.loads),
             "-" if offset.counts.stores is None else count(offset.counts.stores),
             "-" if offset.cpus is None else str(offset.cpus),
