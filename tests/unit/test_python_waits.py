@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockline.analysis.user_space.user_evidence import PY_BARRIER, PY_QUEUE, PY_SEMAPHORE, Calls, Seen
+from lockline.analysis.user_space.user_evidence import GIL, PY_BARRIER, PY_QUEUE, PY_SEMAPHORE, Calls, Seen
 from lockline.analysis.user_space.user_locks import recognise
 from lockline.recording.rows import Frame
 from user_words import WINDOW, word
@@ -16,7 +16,7 @@ WAITS = ("PyThread_acquire_lock_timed", f"py::Condition.wait:{LIBRARY}/threading
 SEMAPHORE = (*WAITS, f"py::Semaphore.acquire:{LIBRARY}/threading.py", "py::borrow:/srv/app.py")
 BARRIER = (*WAITS, f"py::Barrier._wait:{LIBRARY}/threading.py", "py::meet:/srv/app.py")
 TAKE = (*WAITS, f"py::Queue.get:{LIBRARY}/queue.py", "py::borrow:/srv/app.py")
-GIL = ("take_gil", *SEMAPHORE[1:])
+TAKES_GIL = ("take_gil", *SEMAPHORE[1:])
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,14 @@ def test_one_thread_that_has_a_semaphore_nearly_all_the_time(waits: int) -> None
     assert (found.make, found.lock, {2, 3, 4} <= set(found.words)) == (PY_SEMAPHORE, True, True)
 
 
+def test_a_wait_at_the_gil_on_the_way_hides_no_semaphore() -> None:
+    """One sample of a thread that goes to wait is at the interpreter's lock: that word is the GIL's alone."""
+    waits = (Calls(2, SEMAPHORE, (), 1, 1000),)
+    gil = word(20, 1 << 20, "_PyRuntime", calls=1, slept=1, timed=1, wait_ns=1000, waiters=1, waits=waits)
+    found = {one.make: one.words for one in recognise([*parked(SEMAPHORE, (9,), WINDOW), gil], (), WINDOW)}
+    assert (found[GIL], set(found[PY_SEMAPHORE])) == ((20,), {2, 3, 4})
+
+
 def test_a_wait_that_goes_on_is_no_work() -> None:
     """Who had the Semaphore stopped, or ended, before the recording did: the last notice never came."""
     half = WINDOW // 2
@@ -92,7 +100,7 @@ def test_who_comes_last_at_a_barrier() -> None:
 
 
 def test_a_thread_that_wants_the_gil_after_a_wait_waits_for_that() -> None:
-    assert PY_SEMAPHORE not in {one.make for one in recognise(parked(GIL, (2, 3, 4)), (), WINDOW)}
+    assert PY_SEMAPHORE not in {one.make for one in recognise(parked(TAKES_GIL, (2, 3, 4)), (), WINDOW)}
 
 
 def joined(join_ns: int, wakers: tuple[int, ...] = (9,)) -> list[Seen]:

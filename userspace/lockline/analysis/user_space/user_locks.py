@@ -5,7 +5,7 @@ By the layout of their words, the functions that wait and wake there, and who wa
 """
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lockline.analysis.user_space import openmp_waits, pthreads
@@ -55,6 +55,7 @@ from lockline.analysis.user_space.user_evidence import (
     has,
     is_condition,
     is_yields,
+    open_ns,
     place_of,
     several_wait,
     share_from,
@@ -293,6 +294,7 @@ def recognise(
     window_ns: the recording's length.
     """
     processes = by_process(_with_other_word(seen))
+    waited = {entry.futex.id: entry.total.wait_ns + open_ns(entry.total) for entry in seen}
     found: list[Recognised] = []
     for step in (
         goroutines(processes, window_ns),
@@ -319,5 +321,18 @@ def recognise(
         pthreads.conditions(processes),
     ):
         taken = {word for one in found for word in one.words}
-        found += [one for one in step if taken.isdisjoint(one.words)]
+        found += [left for one in step if (left := _left_of(one, taken, waited))]
     return tuple(found)
+
+
+def _left_of(one: Recognised, taken: Collection[int], waited: Mapping[int, int]) -> Recognised | None:
+    """It without words that are another lock's already; None if these have more than a little of its waiting.
+
+    A word that a thread waited at once may be of both, as one that is made for each wait.
+    """
+    left = tuple(word for word in one.words if word not in taken)
+    if len(left) == len(one.words):
+        return one
+    waited_ns = sum(waited.get(word, 0) for word in left)
+    every_ns = sum(waited.get(word, 0) for word in one.words)
+    return replace(one, words=left) if waited_ns >= MOST * every_ns > 0 else None
