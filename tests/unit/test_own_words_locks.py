@@ -229,25 +229,52 @@ def sleeper(task: int, slept: int, timed_out: int, wait_ns: int, timed_out_ns: i
 def test_a_thread_that_only_sleeps_waits_for_no_lock_of_net() -> None:
     """The main thread in Thread.Sleep(4000), at the end woken once by another one."""
     (found,) = (one for one in recognise(sleeper(9, 8, 1, WINDOW, WINDOW * 99 // 100), (), WINDOW) if one.lock)
-    assert (found.make, set(found.words), found.without_timeouts) == (NET_LOCK, {2, 3, 4}, True)
+    assert (found.make, set(found.words), found.sleeps) == (NET_LOCK, {2, 3, 4}, 0)
 
 
-def test_a_lock_of_net_is_held_over_a_sleep() -> None:
+STRIPPED = ("pthread_cond_timedwait", "")
+SLEEP = ("CPalSynchronizationManager::BlockThread", "SleepEx", "ThreadNative::Sleep")
+TRY_ENTER = ("CPalSynchronizationManager::BlockThread", "AwareLock::EnterEpilogHelper", "AwareLock::TryEnter")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "sleeping", "wait_ns", "make", "threads", "sleeps"),
+    [
+        # Half of the waits end by their timeout; where nothing has a name, these may be sleeps.
+        (STRIPPED, STRIPPED, WINDOW, NET_LOCK, "2.0 on average", (1500, WINDOW)),
+        # They are Thread.Sleep(), or Wait(5).
+        (NET_WAIT, SLEEP, WINDOW, NET_LOCK, "1.5 on average", (1500, WINDOW * 3 // 2)),
+        (NET_WAIT, NET_WAIT, WINDOW * 6 // 10, NET_LOCK, "1.8 on average", (0, 0)),
+        (TRY_ENTER, SLEEP, WINDOW, NET_MONITOR, "1.5 on average", (1500, WINDOW * 3 // 2)),
+    ],
+)
+def test_a_lock_of_net_is_held_over_a_sleep(
+    waiting: tuple[str, ...],
+    sleeping: tuple[str, ...],
+    wait_ns: int,
+    make: str,
+    threads: str,
+    sleeps: tuple[int, int],
+) -> None:
     """All of its threads sleep at such words: those in Thread.Sleep() have it."""
-    frames = (rows.Frame(1, "CPalSynchronizationManager::BlockThread", 0, "libcoreclr.so"),)
-    figures = {"timed_out": 500, "timed_out_ns": WINDOW // 3, "wait_ns": WINDOW}
+    figures = {"timed_out": 500, "timed_out_ns": WINDOW // 3, "wait_ns": wait_ns}
     words = [
         word(
             task,
             4096 * task,
-            waits=(Calls(task, NET_WAIT, (), 10, 10, frames),),
+            waits=tuple(
+                Calls(task, functions, (), 5, 5, (rows.Frame(1, functions[-1], 0, "libcoreclr.so"),))
+                for functions in (waiting, sleeping)
+            ),
             wakers_of=tuple(Calls(other, (), (), 5, 0) for other in (2, 3, 4) if other != task),
             **figures,
         )
         for task in (2, 3, 4)
     ]
     (found,) = recognise(words, (), WINDOW)
-    assert (found.make, found.lock, "2.0 on average" in found.why) == (NET_LOCK, True, True)
+    assert (found.make, found.lock, threads in found.why) == (make, True, True)
+    assert found.sleeps == sleeps[0]
+    assert found.slept_ns == pytest.approx(sleeps[1], abs=3)
 
 
 def test_a_thread_that_sleeps_between_jobs_brings_them() -> None:
@@ -256,12 +283,12 @@ def test_a_thread_that_sleeps_between_jobs_brings_them() -> None:
     assert [one for one in recognise(words, (), WINDOW) if one.lock] == []
 
 
-@pytest.mark.parametrize(("without", "left"), [(True, (600, 60 * MS)), (False, (1000, 160 * MS))])
-def test_sleeps_are_in_no_row_of_a_lock_of_net(without: bool, left: tuple[int, int]) -> None:
+@pytest.mark.parametrize(("sleeps", "left"), [(400, (600, 60 * MS)), (0, (1000, 160 * MS))])
+def test_sleeps_are_in_no_row_of_a_lock_of_net(sleeps: int, left: tuple[int, int]) -> None:
     seen = word(2, 4096, wait_ns=160 * MS, timed_out=400, timed_out_ns=100 * MS)
     figures = Figures(1000, 160 * MS, MS, 0, tuple(histogram.empty()))
     row = FutexWaits(seen.futex, seen.total, UNCLEAR, "", figures, figures)
-    known = Recognised((2,), NET_LOCK, lock=True, sure="medium", why="", without_timeouts=without)
+    known = Recognised((2,), NET_LOCK, lock=True, sure="medium", why="", sleeps=sleeps, slept_ns=sleeps * MS // 4)
     found = _as_one([row], known, {})
     assert (found.figures.waits, found.figures.wait_ns) == left
     assert (found.total.slept, found.total.wait_ns) == left

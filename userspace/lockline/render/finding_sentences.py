@@ -285,6 +285,9 @@ REMEDIES: Mapping[str, str] = {
     "erlang-lock-counter": (
         "`lcnt:rt_collect()` and `lcnt:inspect()` in an emulator of type lcnt (`erl -emu_type lcnt`) name the lock"
     ),
+    "go-channel-as-lock": (
+        "if goroutines take out again what they put in, it is a lock of theirs: do less between the two"
+    ),
     "go-more-receivers": (
         "more goroutines that receive, or less to do for each value; a larger buffer helps only where values come in"
         " bursts, or where the channel hands out places, as a semaphore"

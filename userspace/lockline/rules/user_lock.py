@@ -343,7 +343,7 @@ def _remedies(
     if make == GO_COND:
         return remedy("more-of-pool"), remedy("go-block-profile")
     if make == GO_CHANNEL:
-        return remedy("go-more-receivers"), remedy("go-block-profile")
+        return remedy("go-more-receivers"), remedy("go-channel-as-lock"), remedy("go-block-profile")
     if make == QT_RWLOCK:
         return (remedy("shorten-rwlock"),)
     if make in (RWLOCK, RUST_RWLOCK):

@@ -394,14 +394,18 @@ def _site(site: Site, waiters: Mapping[int, rows.Waiter]) -> BarrierSite:
     return BarrierSite(site.function, site.wait_ns, site.rounds, last, site.last_part)
 
 
-def _awake(entry: FutexWaits) -> FutexWaits:
-    """A row without the sleeps that ended by their timeout; its histogram has them still."""
+def _awake(entry: FutexWaits, sleeps: int, slept_ns: int) -> FutexWaits:
+    """A row without the sleeps there, which ended by their timeout; its histogram has them still."""
     total, figures = entry.total, entry.figures
-    waits, wait_ns = total.slept - total.timed_out, total.wait_ns - total.timed_out_ns
     return replace(
         entry,
-        total=total._replace(slept=waits, wait_ns=wait_ns, timed_out=0, timed_out_ns=0),
-        figures=replace(figures, waits=figures.waits - total.timed_out, wait_ns=figures.wait_ns - total.timed_out_ns),
+        total=total._replace(
+            slept=total.slept - sleeps,
+            wait_ns=total.wait_ns - slept_ns,
+            timed_out=max(total.timed_out - sleeps, 0),
+            timed_out_ns=max(total.timed_out_ns - slept_ns, 0),
+        ),
+        figures=replace(figures, waits=figures.waits - sleeps, wait_ns=figures.wait_ns - slept_ns),
     )
 
 
@@ -420,7 +424,7 @@ def _as_one(words: Sequence[FutexWaits], known: Recognised, waiters: Mapping[int
         words=tuple(entry.futex.id for entry in words[1:]),
     )
     if known.lock:
-        merged = _awake(merged) if known.without_timeouts else merged
+        merged = _awake(merged, known.sleeps, known.slept_ns) if known.sleeps else merged
         return replace(
             merged,
             nature=LOCK,

@@ -100,6 +100,10 @@ _NET_OWN = (
     *("System.Threading.LowLevelLifoSemaphore", "System.Threading.PortableThreadPool"),
 )
 
+# Thread.Sleep(); and where CoreCLR's other waits sleep, if its file has names.
+_NET_SLEEPS = ("InternalSleepEx", "SleepEx", "ThreadNative::Sleep")
+_NET_WAITS = ("CPalSynchronizationManager::", "InternalWaitForMultipleObjectsEx")
+
 # Mono's monitor has a condition variable and a mutex; so has each handle (Mutex, Semaphore, EventWaitHandle), one that
 # a thread makes for each Monitor.Wait() among them.  Debian's file has no names; Mono writes a map of its code.
 _MONO = ("mono-sgen", "mono-boehm", "mono", "libmonosgen-2.0.so", "libmonoboehm-2.0.so")
@@ -186,7 +190,7 @@ _MAKES = (
         peers=True,
         words=True,
     ),
-    _Make(NET_MONITOR, _NET_MONITOR, words=True),
+    _Make(NET_MONITOR, _NET_MONITOR, words=True, sleeps=True),
     # SemaphoreSlim, a wait handle, a lock of the program's own making; of a stripped run time a monitor too.
     _Make(NET_LOCK, (), (*_NET_MONITOR, *_NET_OWN), peers=True, words=True, files=_CORECLR, sleeps=True),
     _Make(MONO_MONITOR, _MONO_MONITOR, conditions=True),
@@ -263,14 +267,46 @@ def _takes_turns(make: _Make, entry: Seen, wakers: Collection[int]) -> bool:
     return bool(named) or wakes or entry.total.slept > WAITS_EACH
 
 
-def _without_timeouts(entry: Seen) -> Seen | None:
-    """A thread's word without its sleeps, which end by their timeout; None: it hardly waited there besides."""
+def _less(total: user_rows.FutexTotal, sleeps: int, slept_ns: int) -> user_rows.FutexTotal:
+    return total._replace(
+        slept=total.slept - sleeps,
+        wait_ns=total.wait_ns - slept_ns,
+        timed_out=max(total.timed_out - sleeps, 0),
+        timed_out_ns=max(total.timed_out_ns - slept_ns, 0),
+    )
+
+
+def _without_named_sleeps(entry: Seen) -> Seen:
+    """A thread's word without its sleeps, as far as their functions tell."""
+    waits = tuple(call for call in entry.waits if not has(call.functions, _NET_SLEEPS))
+    every, rest = (sum(call.waits for call in calls) for calls in (entry.waits, waits))
+    if rest == every:
+        return entry
+    part = share_of(entry.waits, lambda call: has(call.functions, _NET_SLEEPS))
+    sleeps = entry.total.slept * (every - rest) // every
+    return replace(entry, waits=waits, total=_less(entry.total, sleeps, int(entry.total.wait_ns * part)))
+
+
+def _without_sleeps(entry: Seen) -> Seen | None:
+    """A thread's word without its sleeps; None: it hardly waited there besides.
+
+    Where functions have no names, what ended by its timeout may be a sleep.
+    """
     total = entry.total
-    waits = total.slept - total.timed_out
-    if waits < WAITS_EACH or total.timed_out_ns >= MOST * total.wait_ns > 0:
+    if any(has(call.functions, _NET_WAITS) for call in entry.waits):
+        return entry if total.slept >= WAITS_EACH else None
+    if total.slept - total.timed_out < WAITS_EACH or total.timed_out_ns >= MOST * total.wait_ns > 0:
         return None
-    rest = total._replace(slept=waits, wait_ns=total.wait_ns - total.timed_out_ns, timed_out=0, timed_out_ns=0)
-    return replace(entry, total=rest)
+    return replace(entry, total=_less(total, total.timed_out, total.timed_out_ns))
+
+
+def _with_sleeps(known: Recognised, found: Iterable[Seen], words: Iterable[Seen]) -> Recognised:
+    """A lock, with how much at its words was a sleep."""
+    awake = {entry.futex.id: entry.total for entry in found}
+    pairs = [(entry.total, awake[entry.futex.id]) for entry in words if entry.futex.id in known.words]
+    sleeps = sum(every.slept - rest.slept for every, rest in pairs)
+    slept_ns = sum(every.wait_ns - rest.wait_ns for every, rest in pairs)
+    return replace(known, sleeps=sleeps, slept_ns=slept_ns)
 
 
 def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns: int) -> Iterable[Recognised]:
@@ -317,7 +353,6 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
             lock=True,
             sure="medium" if make.peers and (make.words or make.files) else "high",
             why=why,
-            without_timeouts=make.sleeps,
         )
 
 
@@ -407,7 +442,7 @@ def made(processes: Processes, window_ns: int) -> Iterable[Recognised]:
             waits_there = functools.partial(_waits_at, make)
             found = [
                 entry
-                for entry in words.values()
+                for entry in (map(_without_named_sleeps, words.values()) if make.sleeps else words.values())
                 if share_of(entry.waits, waits_there) >= HALF
                 and not (make.words and _is_of_run_time(entry.total))
                 and not _is_file(entry.futex.object, make.files)
@@ -421,6 +456,7 @@ def made(processes: Processes, window_ns: int) -> Iterable[Recognised]:
                     why = f"threads of {make.files[0]} itself wait for work"
                     yield Recognised((entry.futex.id,), CONDITION_VARIABLE, lock=False, sure="high", why=why)
             if make.sleeps:
-                found = [rest for entry in found if (rest := _without_timeouts(entry)) is not None]
+                found = [rest for entry in found if (rest := _without_sleeps(entry)) is not None]
             if found:
-                yield from _of_make(make, found, words.values(), window_ns)
+                for known in _of_make(make, found, words.values(), window_ns):
+                    yield _with_sleeps(known, found, words.values()) if make.sleeps else known

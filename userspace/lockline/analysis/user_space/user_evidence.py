@@ -147,7 +147,7 @@ class Recognised:
 
     lock: it is contended.  sites: it is a barrier.  unclear: it cannot be told whether it is contended.
     sure: high or medium.  why: '' where the words' own nature holds.  name: of the whole object, '' if that is the
-    first word's.  without_timeouts: what ended by its timeout there was a sleep, and no waiting.  behind_readers: of a
+    first word's.  sleeps, slept_ns: what was a sleep there, and no waiting.  behind_readers: of a
     rwlock, that nearly all who wait are writers, for its readers to let go.
     """
 
@@ -160,7 +160,8 @@ class Recognised:
     sites: tuple[Site, ...] = ()
     unclear: bool = False
     behind_readers: bool = False
-    without_timeouts: bool = False
+    sleeps: int = 0
+    slept_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
