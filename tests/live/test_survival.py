@@ -307,6 +307,22 @@ def full_disk(live: Path, tmp_path: Path) -> Iterator[tuple[PrivateMount, Path, 
         yield small, path, collector
 
 
+def test_an_answer_is_told_though_its_recording_cannot_be_kept(live: Path, tmp_path: Path) -> None:
+    """The steps are paid for by then.  Nothing of the file is left."""
+    directory = tmp_path / "small"
+    directory.mkdir()
+    with PrivateMount(directory, "size=64k") as small:
+        command = [*small.enter, live / "bin" / "lockline", "why", "-q", "-d", "3", "-o", directory / "x.lockline"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert list(small.inside.iterdir()) == []
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        f"lockline: {directory / 'x.lockline'}: cannot be written: No space left on device"
+    ]
+    assert "\nSURE " in done.stdout
+    assert "lockline report" not in done.stdout
+
+
 def goes_on_from(before: int, small: PrivateMount, path: Path, collector: Collector, copy: Path) -> None:
     """With space again: it says so, more intervals come, and a copy of the file outlives the mount."""
     assert "nothing was lost" in collector.says("space")

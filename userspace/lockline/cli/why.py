@@ -5,7 +5,6 @@ import argparse
 import math
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean
 from lockline.cli import terminal
 from lockline.cli.common import add_html, add_wait_filter, argument, check_html, positive, wait_filter
+from lockline.cli.output import replace_whole
 from lockline.cli.temporary import temporary
 from lockline.cli.why_counters import MOST_CHILDREN, descendants_of, watched
 from lockline.cli.why_steps import Made, make_step, not_started
@@ -256,26 +256,19 @@ def keep(recording: Path, output: Path, story: document.Document, again: bool = 
 
     again: what is there is ours, and is replaced.  Raises LocklineError if it cannot be written.
     """
-    add_investigation(recording, document.as_json(story).strip())
     try:
-        if again:
-            whole = output.with_name(f"{output.name}.new")
-            shutil.copyfile(recording, whole)
-            whole.chmod(0o600)
-            whole.replace(output)
-            return
-        if output.exists():
+        add_investigation(recording, document.as_json(story).strip())
+        if not again and output.exists():
             if not output.is_file():
                 raise LocklineError(f"{output}: not a plain file; name another one with -o")
             output.replace(f"{output}.old")
-        shutil.copyfile(recording, output)
-        output.chmod(0o600)
+        replace_whole(output, recording.read_bytes(), 0o600)
     except OSError as error:
         raise LocklineError(f"{output}: cannot be written: {error.strerror}") from error
 
 
-def shown(story: document.Document, arguments: argparse.Namespace) -> str:
-    """The story as it is printed; with --html it is in the page."""
+def shown(story: document.Document, arguments: argparse.Namespace, kept: bool = True) -> str:
+    """The story as it is printed; with --html it is in the page.  kept: so is its recording, if that was asked for."""
     if arguments.html is not None:
         from lockline.cli.output import write_whole
         from lockline.page.html import Writer
@@ -287,7 +280,7 @@ def shown(story: document.Document, arguments: argparse.Namespace) -> str:
     if arguments.format == "json":
         return document.as_json(story, arguments.addresses)
     style = terminal.style(arguments.addresses)
-    text = why_screen.render(story, style, terminal.columns(), arguments.output)
+    text = why_screen.render(story, style, terminal.columns(), arguments.output if kept else None)
     text += why_screen.bounds(story, style, terminal.columns()) if arguments.what_if else ""
     return terminal.painted(text, arguments.color)
 
@@ -319,7 +312,15 @@ def _check_budget(plan: Plan) -> None:
 def find(
     arguments: argparse.Namespace, target: Target, directory: Path, alive: Callable[[], bool] = lambda: True
 ) -> document.Document:
-    """One investigation, and its files.  Raises LocklineError if its first step fails, or -o cannot be written."""
+    """One investigation.  Raises LocklineError if its first step fails."""
+    return _find(arguments, target, directory, alive)[0]
+
+
+def _find(
+    arguments: argparse.Namespace, target: Target, directory: Path, alive: Callable[[], bool]
+) -> tuple[document.Document, LocklineError | None]:
+    """The same, and why its recording could not be kept."""
+    not_kept = None
     plan = plan_of(arguments)
     begin = time.time_ns()
     known, ended, recordings = investigate(plan, target, directory, lambda text: say(arguments, text), alive)
@@ -327,10 +328,14 @@ def find(
     story = document.make(known, verdict, machine_of(known, begin))
     telling = most_telling(known, verdict, recordings)
     if arguments.output is not None:
-        if telling is None:
-            raise LocklineError("why: no step made a recording to keep")
-        keep(telling, Path(arguments.output), story)
-    return redacted(known, verdict, machine_of(known, begin)) if arguments.redact else story
+        try:
+            if telling is None:
+                raise LocklineError("why: no step made a recording to keep")
+            keep(telling, Path(arguments.output), story)
+        except LocklineError as error:
+            # The answer is paid for, and it is there.
+            not_kept = error
+    return (redacted(known, verdict, machine_of(known, begin)) if arguments.redact else story), not_kept
 
 
 def redacted(known: Investigation, verdict: Verdict, machine: document.Machine) -> document.Document:
@@ -360,7 +365,10 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
         target = target_of(arguments, None if load is None else load.pid)
         alive: Callable[[], bool] = watched(target) if load is None else (lambda: load.poll() is None)
         if not arguments.follow:
-            return shown(find(arguments, target, directory, alive), arguments), 0
+            story, not_kept = _find(arguments, target, directory, alive)
+            if not_kept is not None:
+                print(f"lockline: {clean(str(not_kept), terminal.style(arguments.addresses))}", file=sys.stderr)
+            return shown(story, arguments, not_kept is None), int(not_kept is not None)
         from lockline.cli.why_follow import follow
 
         return follow(arguments, target, directory), 0
