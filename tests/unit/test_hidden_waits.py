@@ -110,3 +110,10 @@ def test_a_run_time_looks_for_work_before_it_sleeps(file: str, told: bool) -> No
     waits = (replace(from_functions("__sched_yield", "SwitchToThread"), frames=frames),)
     yields = word(3, 1, ops=YIELD_OP, calls=16_500, wait_ns=round(0.04 * WINDOW), waits=waits)
     assert [one.kind for one in hidden_waits([yields], (), {}, WINDOW)] == ["spin"] * told
+
+
+@pytest.mark.parametrize("window_ns", [WINDOW // 25, WINDOW])
+def test_a_program_that_lived_for_a_moment_does_not_spin(window_ns: int) -> None:
+    """As the begin of CPython 3.13 without the GIL, 0.04 s long: hundreds of calls, and then it ended."""
+    yields = word(2, 1, ops=YIELD_OP, calls=800, slept=10, wait_ns=1000, waits=(from_functions("main"),))
+    assert hidden_waits([yields], (), {}, window_ns) == ()

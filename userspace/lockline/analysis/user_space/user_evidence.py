@@ -381,8 +381,11 @@ def is_yields(entry: Seen) -> bool:
 
 
 def burns_cpus(yields: Seen, window_ns: int) -> bool:
-    """Whether threads yield so often that they spin, each call returning at once, and do not wait for a CPU."""
-    return yields.total.calls * 1e9 >= _SPINS * window_ns
+    """Whether threads yield so often that they spin, each call returning at once, and do not wait for a CPU.
+
+    Of a program that lived for less than a second some hundred calls are no rate.
+    """
+    return yields.total.calls * 1e9 >= _SPINS * max(window_ns, 1e9)
 
 
 def place_of(call: Calls) -> str:
