@@ -62,6 +62,17 @@ def alarms(found: FleetReport) -> int:
 
 
 @pytest.mark.laboratory
+def test_the_command_says_nothing_but_its_report(tmp_path: Path) -> None:
+    """DuckDB complains of objects that Python kept from it as the process ended."""
+    [day, *_] = host_days(Truth(hosts=1, locks=2))
+    record(tmp_path / "one.data", day)
+    launcher = [sys.executable, TOP / "scripts/lockline-launcher", "fleet"]
+    for words in (["add", tmp_path / "fleet", tmp_path / "one.data"], ["report", tmp_path / "fleet"]):
+        done = subprocess.run([*launcher, *words], capture_output=True, text=True, check=False)
+        assert (done.returncode, [line for line in done.stderr.splitlines() if "recording" not in line]) == (0, [])
+    assert "1 host of 1, 1 recording, 24 host-hours," in " ".join(done.stdout.split())
+
+
 def test_quiet_fleets_are_quiet() -> None:
     """False alarms in 5 % of the fleets, as far as so many fleets can tell."""
     noisy = sum(alarms(report(Truth(seed=seed, **SMALL))) > 0 for seed in range(SEEDS))

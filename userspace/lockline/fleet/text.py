@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from lockline.base.numbers import percent
+from lockline.base.numbers import counted, percent
 from lockline.base.text import Column, Style, clean, table
 from lockline.fleet.choose import moment
 from lockline.fleet.compare import Effect
@@ -16,10 +16,6 @@ _LOCKS = 9
 _FEWEST = 3
 _DIFF_LOCKS = 11
 _NAMED = 3
-
-
-def _hosts(count: int) -> str:
-    return f"{count:,} host{'' if count == 1 else 's'}"
 
 
 def change_words(effect: Effect | None, new: bool = False) -> str:
@@ -43,7 +39,7 @@ def _answer(report: FleetReport, style: Style) -> list[str]:
     text = (
         f"{clean(worst.name, style)} ({clean(worst.kind, style)}) costs the fleet most{where}: "
         f"{percent(worst.share)} of all host time, {percent(worst.of_waiting)} of all lock waiting, "
-        f"on {worst.hosts:,} of {_hosts(report.period.hosts)}."
+        f"on {worst.hosts:,} of {counted(report.period.hosts, 'host')}."
     )
     return filled("", text, COLUMNS, 3)
 
@@ -74,7 +70,8 @@ def _effect_words(one: GroupEffect, style: Style) -> str:
     what = {"kernel": "kernel", "cpu_model": "CPU"}.get(one.by, one.by)
     ratio = one.effect.ratio
     amount = "alone" if ratio is None else f"{ratio:.1f} times"
-    return f"{clean(one.name, style)} {amount} on {what} {clean(one.value, style)} ({_hosts(one.effect.hosts[1])})"
+    hosts = counted(one.effect.hosts[1], "host")
+    return f"{clean(one.name, style)} {amount} on {what} {clean(one.value, style)} ({hosts})"
 
 
 def _machines(report: FleetReport, style: Style) -> list[str]:
@@ -89,7 +86,7 @@ def _machines(report: FleetReport, style: Style) -> list[str]:
 
 
 def _findings(report: FleetReport) -> list[str]:
-    found = [f"{one.rule} on {_hosts(one.hosts)}" for one in report.findings]
+    found = [f"{one.rule} on {counted(one.hosts, 'host')}" for one in report.findings]
     return filled("Findings: ", f"{_listed(found)}." if found else "none.", COLUMNS, 2)
 
 
@@ -97,11 +94,16 @@ def _names(silent: Sequence[Silent], style: Style) -> str:
     return _listed([clean(one.host, style) for one in silent])
 
 
+def _hours(observed_ns: int) -> str:
+    """How long hosts were recorded, all together."""
+    return "under 1 host-hour" if observed_ns < 3.6e12 else counted(round(observed_ns / 3.6e12), "host-hour")
+
+
 def _coverage(report: FleetReport, style: Style) -> list[str]:
     period = report.period
     text = (
-        f"{_hosts(period.hosts)} of {report.expected:,}, {period.recordings:,} recordings, "
-        f"{period.observed_ns / 3.6e12:,.0f} host-hours, "
+        f"{counted(period.hosts, 'host')} of {report.expected:,}, {counted(period.recordings, 'recording')},"
+        f" {_hours(period.observed_ns)}, "
         f"{moment(period.first_hour)} to {moment(period.end_hour)} UTC."
     )
     if report.missing:
@@ -109,7 +111,7 @@ def _coverage(report: FleetReport, style: Style) -> list[str]:
     if report.partial:
         text += f" Seen for less than half the usual time: {_names(report.partial, style)}."
     if period.lost:
-        text += f" {period.lost:,} events were lost."
+        text += f" {counted(period.lost, 'event')} {'was' if period.lost == 1 else 'were'} lost."
     return filled("Coverage: ", text, COLUMNS, 4)
 
 
@@ -157,8 +159,8 @@ def _ratio_of(effect: Effect) -> str:
 def _side(label: str, side: SideOf, style: Style) -> list[str]:
     period = side.period
     text = (
-        f"{clean(side.text, style)}: {_hosts(period.hosts)}, {period.recordings:,} recordings, "
-        f"{period.observed_ns / 3.6e12:,.0f} host-hours, {moment(period.first_hour)} to {moment(period.end_hour)} UTC."
+        f"{clean(side.text, style)}: {counted(period.hosts, 'host')}, {counted(period.recordings, 'recording')}, "
+        f"{_hours(period.observed_ns)}, {moment(period.first_hour)} to {moment(period.end_hour)} UTC."
     )
     return filled(label, text, COLUMNS, 2)
 
