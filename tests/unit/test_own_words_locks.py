@@ -73,6 +73,9 @@ PY_MUTEX_WAIT = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed"
         (parked(PARK[:2], (9,)), None),
         (parked(TAKE, (2, 3, 4)), None),
         (parked(PARK, (2, 3, 4), WINDOW // 10), None),
+        # One that is waited for in a part of the recording; what only may be one is not.
+        (parked(PARK, (2, 3, 4), WINDOW * 3 // 10), JAVA_LOCK),
+        (parked(PARK[:2], (2, 3, 4), WINDOW * 3 // 10), None),
         (parked(PY_MUTEX_WAIT, (2, 3, 4)), PY_MUTEX),
         (parked(PY_MUTEX_WAIT, (9,)), None),
         (parked(ATOMICS_WAIT, (2, 3, 4)), ATOMICS),

@@ -46,6 +46,7 @@ from lockline.analysis.user_space.user_evidence import (
     Recognised,
     Seen,
     apart,
+    asleep,
     below_c_library,
     by_waiting,
     circles,
@@ -73,7 +74,8 @@ class _Make:
     wait there too, which only functions with one of these in their names tell from those who wait for a lock.  files:
     also who waits in a file called so, whatever the function, as stripped ones have no names; what lies in its own data
     is no program's.  sleeps: a thread sleeps for a while at the
-    same word, too.  at: tells such waits, in place of the functions.
+    same word, too.  at: tells such waits, in place of the functions.  surely: where most waits are in one of these
+    functions, it is a lock though not more than one thread waits on average.
     """
 
     name: str
@@ -87,6 +89,7 @@ class _Make:
     files: tuple[str, ...] = ()
     sleeps: bool = False
     at: Callable[[Calls], bool] | None = None
+    surely: tuple[str, ...] = ()
 
 
 # A thread of CoreCLR has a condition variable of its own, and waits there whatever for.  A monitor's owner wakes one of
@@ -139,6 +142,7 @@ _MAKES = (
         peers=True,
         words=True,
         queues=("java.util.concurrent", "LockSupport", "AbstractQueued", "ReentrantLock", "Semaphore"),
+        surely=("ReentrantLock", "ReentrantReadWriteLock", "StampedLock"),
     ),
     _Make(
         PY_MUTEX,
@@ -325,7 +329,7 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
             circle = [entry for entry in circle if _takes_turns(make, entry, wakers)]
         circle = by_waiting(circle)
         threads = waiting_still(circle, window_ns)
-        several = several_wait(circle, window_ns)
+        several = several_wait(circle, window_ns) or _is_surely(make, circle, window_ns)
         if make.peers and (not several or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
             continue
         few = total_of(circle, "slept") < _FEW_WAITS or not wait_again(circle)
@@ -354,6 +358,12 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
             sure="medium" if make.peers and (make.words or make.files) else "high",
             why=why,
         )
+
+
+def _is_surely(make: _Make, circle: Sequence[Seen], window_ns: int) -> bool:
+    """Whether these are functions of a lock alone, and a thread sleeps there for half of the time or more."""
+    calls = [call for entry in circle for call in entry.waits]
+    return bool(make.surely) and asleep(circle, window_ns) >= HALF and share_from(calls, make.surely) >= MOST
 
 
 def _waits_for_jobs(make: _Make, circle: Sequence[Seen], words: Collection[Seen]) -> str:
