@@ -344,6 +344,11 @@ def _between_writers(found: Sharing) -> str:
     return ""
 
 
+def _unseen_loads(case: Case) -> int:
+    """Loads at offsets that a text leaves out."""
+    return sum(access.counts.loads or 0 for access in case.line.accesses if access.offset < 0)
+
+
 def _read_unseen(case: Case) -> str:
     """A doubt where many loads are at offsets that a text leaves out: who pays may read there what others write.
 
@@ -354,7 +359,7 @@ def _read_unseen(case: Case) -> str:
     may = "who pays may read there what others write; `perf script -F tid,addr,ip,sym` shows them"
     if case.line.counts.loads is None:
         return f"whether there are loads at bytes that are not shown is not told: {may}"
-    unseen = sum(access.counts.loads or 0 for access in case.line.accesses if access.offset < 0)
+    unseen = _unseen_loads(case)
     if not unseen or unseen < BESIDE * case.loads:
         return ""
     return f"{unseen:,} of {case.loads:,} loads are at bytes that are not shown: {may}"
@@ -392,8 +397,11 @@ def _shared(case: Case) -> Judgement | None:
         return case.judge(
             "too little evidence", [*evidence, f"not decided: {why}; `perf.data` tells where they are"], found.parts
         )
+    hidden = False
     if found.kind == "false" and (doubt := _read_unseen(case)):
         doubts.append(doubt)
+        # Each load that pays may come before one that is not shown, as at the two ends of a queue.
+        hidden = _unseen_loads(case) >= case.transfers > 0
     between = _between_writers(found) if found.kind == "false" else ""
     if between:
         doubts.append(between)
@@ -403,5 +411,5 @@ def _shared(case: Case) -> Judgement | None:
         doubts.append(doubt)
     # Members that one CPU has each are of several: one alone would never find the line elsewhere.
     case.proven = found.strength == "proven" or sum(part.users.alone for part in found.parts) > 1
-    weak = {"proven": 0, "shown": 1, "likely": 3}[found.strength] + bool(between)
+    weak = {"proven": 0, "shown": 1, "likely": 3}[found.strength] + bool(between) + hidden
     return case.judge("false sharing" if found.kind == "false" else "true sharing", evidence, found.parts, doubts, weak)
