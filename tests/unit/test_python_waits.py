@@ -145,3 +145,14 @@ def test_threads_that_wait_once_each_are_behind_no_lock() -> None:
     ]
     main = word(1, 4096, slept=9, waiters=1, wait_ns=1000, waits=(Calls(1, parks, (), 9, 9),))
     assert not any(one.lock for one in recognise([main, *events], (), WINDOW))
+
+
+def test_waits_that_reach_out_of_a_recording_hide_no_work() -> None:
+    """As recorded with -p: 30 jobs for each idle worker, whose first wait had begun before, and whose last went on."""
+    reaches = [
+        replace(one, total=one.total._replace(open_waits=1, open_ns=WINDOW // 40, oldest_ns=WINDOW // 40))
+        for one in parked(SEMAPHORE, (9,), WINDOW * 101 // 100)
+    ]
+    idle = [replace(one, total=one.total._replace(slept=30)) for one in reaches]
+    assert PY_SEMAPHORE not in {one.make for one in recognise(idle, (), WINDOW)}
+    assert PY_SEMAPHORE in {one.make for one in recognise(reaches, (), WINDOW)}

@@ -82,11 +82,16 @@ def works_each_time(found: Sequence[Seen], words: Collection[Seen], window_ns: i
 
     Who starves at a Semaphore is notified, finds it taken, and waits again.  Of most notices it is asked whether the
     thread works after each of its own: one thread that has a Semaphore nearly all the time works for all of it.
+    Waits at both ends of a recording count with what reaches out of it: as two whole ones.
     """
     tasks = {call.task for entry in found for call in entry.waits}
     waited, sleeps = waiting_of(tasks, words), sleeps_of(tasks, found)
     lived_ns = _lived(found, words, waited, window_ns)
-    working = (many for task, many in sleeps.items() if lived_ns - waited.get(task, 0) >= _SOME_WORK_NS * many)
+    working = (
+        many
+        for task, many in sleeps.items()
+        if many and lived_ns - waited.get(task, 0) * (many - 2) // many >= _SOME_WORK_NS * many
+    )
     return sum(working) >= HALF * sum(sleeps.values())
 
 
