@@ -245,3 +245,11 @@ def test_a_table_with_one_column_for_all_stores(tmp_path: Path, capsys: pytest.C
     assert "+0x0: 59% of the HITM; written by dst_release" in shown
     assert "the text tells shares alone" in shown
     assert "0 HITM" not in shown
+
+
+@pytest.mark.parametrize("heading", ["### Cacheline 0x7f2a10c02040", "**Cache line:** `0x7f2a10c02040`"])
+def test_a_heading_tells_the_line_of_a_table(heading: str) -> None:
+    (line,) = {access.line for access in tables(f"{heading}\n\n{OWN_HEADER}").accesses}
+    (only,) = tables(f"{heading}\n\n{OWN_HEADER}").lines
+    assert line == only.id
+    assert only.address == 0x7F2A10C02040

@@ -82,7 +82,8 @@ _TITLES = {
     "Shared Cache Line Distribution Pareto": _PARETO,
 }
 _TITLE_END = re.compile(r"\(\d+ entries, sorted on .*\)?")
-_BROWSER_LINE = re.compile(r"Cacheline (0x[0-9a-fA-F]{1,16})$")
+# As the browser prints it, or as a heading above a table.
+_BROWSER_LINE = re.compile(r"[#*_` ]*[Cc]ache ?line:?[*_` ]+(0x[0-9a-fA-F]{1,16})[*_`:]*$")
 _VALUE = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{1,18})(?![\d.,%'\u2019])")
 _TABLE_ROW = re.compile(r"\s*\d{1,9}\s+0x[0-9a-fA-F]+(?:\s|$)")
 _ROW_IN_PROSE = re.compile(r"(?:^|\s)(\d{1,9}\s+0x[0-9a-fA-F]+(?:\s+(?:[\d.,-]+%?|N/A)){17,21})\s*$")
