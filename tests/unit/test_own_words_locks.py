@@ -249,9 +249,10 @@ TRY_ENTER = ("CPalSynchronizationManager::BlockThread", "AwareLock::EnterEpilogH
         (NET_WAIT, SLEEP, WINDOW, NET_LOCK, "1.5 on average", (1500, WINDOW * 3 // 2)),
         (NET_WAIT, NET_WAIT, WINDOW * 6 // 10, NET_LOCK, "1.8 on average", (0, 0)),
         (TRY_ENTER, SLEEP, WINDOW, NET_MONITOR, "1.5 on average", (1500, WINDOW * 3 // 2)),
+        (ATOMICS_WAIT, ATOMICS_WAIT, WINDOW, ATOMICS, "2.0 on average", (1500, WINDOW)),
     ],
 )
-def test_a_lock_of_net_is_held_over_a_sleep(
+def test_a_thread_sleeps_where_it_waits(
     waiting: tuple[str, ...],
     sleeping: tuple[str, ...],
     wait_ns: int,
@@ -259,14 +260,15 @@ def test_a_lock_of_net_is_held_over_a_sleep(
     threads: str,
     sleeps: tuple[int, int],
 ) -> None:
-    """All of its threads sleep at such words: those in Thread.Sleep() have it."""
+    """Those in Thread.Sleep() of .NET, or Atomics.wait() of JavaScript, may have the lock."""
+    file = "node" if make == ATOMICS else "libcoreclr.so"
     figures = {"timed_out": 500, "timed_out_ns": WINDOW // 3, "wait_ns": wait_ns}
     words = [
         word(
             task,
             4096 * task,
             waits=tuple(
-                Calls(task, functions, (), 5, 5, (rows.Frame(1, functions[-1], 0, "libcoreclr.so"),))
+                Calls(task, functions, (), 5, 5, (rows.Frame(1, functions[-1], 0, file),))
                 for functions in (waiting, sleeping)
             ),
             wakers_of=tuple(Calls(other, (), (), 5, 0) for other in (2, 3, 4) if other != task),

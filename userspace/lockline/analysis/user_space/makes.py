@@ -187,12 +187,14 @@ _MAKES = (
         words=True,
     ),
     # V8's, of Node.js and Deno; its own mutex, which all such waits share, is not the program's lock.
+    # JavaScript sleeps by such a wait, too.
     _Make(
         ATOMICS,
         ("FutexEmulation::Wait", "Builtin_AtomicsWait"),
         ("__pthread_mutex_cond_lock", "__pthread_mutex_lock"),
         peers=True,
         words=True,
+        sleeps=True,
     ),
     _Make(NET_MONITOR, _NET_MONITOR, words=True, sleeps=True),
     # SemaphoreSlim, a wait handle, a lock of the program's own making; of a stripped run time a monitor too.
