@@ -132,11 +132,11 @@ def _stays(locks: Sequence[Part], share: float) -> str:
 def _goes_along(others: Sequence[Part]) -> str:
     """A doubt where holders write what is beside a lock."""
     held = [part for part in others if is_written(part)]
-    goes = "which goes" if len(held) == 1 else "which go"
-    what = f"its holders write {places(held)}, {goes}" if held else "what its holders use goes"
+    goes, lie = ("goes", "it lies") if len(held) < 2 else ("go", "they lie")
+    what = f"its holders write {places(held)}, which {goes}" if held else "what its holders use goes"
     read = [part for part in others if part not in held and part.share >= MEMBER]
     ends = f"{percent(sum(part.share for part in read))} at {places(read)} are false sharing; " if read else ""
-    return f"{ends}{what} from one to the next wherever it lies: how much of that would stay is not known; {TRY_APART}"
+    return f"{ends}{what} from one to the next wherever {lie}: how much of that would stay is not known; {TRY_APART}"
 
 
 def _counts_of_locks(locks: Sequence[Part], others: Sequence[Part]) -> list[str]:
