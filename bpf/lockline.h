@@ -162,6 +162,14 @@ static inline __u32 begin_flags(int plain, int filtered, int holders, int futexe
 	return flags | BEGIN_PLAIN | END_PLAIN | (holders ? 0 : BEGIN_PLAIN_SLEEP);
 }
 
+/* Where a program takes a kernel stack. */
+enum stack_from {
+	FROM_SPIN,  /* at the begin of a wait that spins, */
+	FROM_SLEEP, /* of one that sleeps, */
+	FROM_END,   /* at the end of one */
+	STACK_FROM = 4
+};
+
 /*
  * One per CPU; every line of it is written by that CPU alone, but for
  * sample_mask and stack_tokens, which the collector adapts now and then, and the
@@ -192,10 +200,11 @@ struct cpu_state {
 	__u64 counters[COUNT_LAST];
 	__u64 slow_paths[KIND_COUNT]; /* entered, as the probes around them see it: one program for each kind */
 	__u64 scratch;
-	__u64 begun_ns;   /* the clock, as a begin has read it that then was no plain one; 0: it has not */
-	__u64 found_word; /* current_word, as the collector found it; 0: not found */
-	__u32 stack_busy; /* a program looks at the known stacks */
-	__u32 next_known; /* known stack that is forgotten for the next one */
+	__u64 begun_ns;              /* the clock, as a begin has read it that then was no plain one; 0: it has not */
+	__u64 found_word;            /* current_word, as the collector found it; 0: not found */
+	__u32 known_stacks;          /* that were met */
+	__u16 first_word;            /* of the stack, from a program's arguments on, with a return address */
+	__u8 own_frames[STACK_FROM]; /* of the program, in a stack that was walked; 0: not known */
 } __attribute__((aligned(CACHE_LINE)));
 
 /* Entered by a CPU, of all kinds. */
@@ -254,29 +263,16 @@ struct wait_stack {
 	__u64 user[STACK_FRAMES];
 };
 
-/* Kernel stacks that a CPU has walked, and where their return addresses lie (known.bpf.h). */
-#define KNOWN_STACKS 16
-
 struct kernel_frames {
 	__u64 address[STACK_FRAMES];
 };
 
-struct known_stack {
-	__u16 count;    /* frames; 0: none, or some of them are not on the stack */
-	__u16 first;    /* of those that lie on the stack */
-	__u16 from_end; /* the last one, from the end of the kernel's stack */
-	__u16 uses;
-	__u16 words[STACK_FRAMES]; /* the others, from the program's arguments on */
-	struct kernel_frames frames;
-};
+/* Return addresses of walked stacks, and where the next one lies (known.bpf.h).  One for all CPUs. */
+#define STACK_STEPS 4096
 
-struct known_stacks {
-	/* One frame of each, in which most differ: the others' lines are left alone. */
-	struct {
-		__u32 address; /* its lower half */
-		__u32 word;
-	} marks[KNOWN_STACKS];
-	struct known_stack stacks[KNOWN_STACKS];
+struct stack_steps {
+	__u64 wrong; /* a known stack was another one */
+	__u64 entry[STACK_STEPS];
 };
 
 #define EVENT_OUTLIER      (1u << 0) /* over the threshold: stands for itself */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The stacks of a wait: walked, or known from a walk before (known.bpf.h). */
+/* The stacks of a wait: walked, or known from walks before (known.bpf.h). */
 #ifndef STACK_BPF_H
 #define STACK_BPF_H
 
@@ -23,9 +23,9 @@ static __always_inline __u64 stack_address(void *ctx, struct cpu_state *state)
 }
 
 /* These are in known.bpf.h; stack: an address. */
-__u32 find_known_stack(__u32 cpu, __u64 stack);
-int learn_stack(__u32 cpu, __u32 number, __u64 stack, __u32 count);
-int is_known_stack(__u32 cpu, __u32 number, const struct kernel_frames *frames, __u32 count);
+__u32 learn_stack(struct kernel_frames *walked, __u64 stack, __u32 count);
+__u32 follow_stack(struct cpu_state *state, struct kernel_frames *found, __u64 stack, __u32 most, __u64 *sum);
+__u64 sum_of_walk(const struct kernel_frames *walked, __u32 own, __u32 count);
 
 /* A stack that is known is walked once in so many times. */
 #define KNOWN_WALKED 16
@@ -35,52 +35,51 @@ static __always_inline __s16 walk_kernel_stack(void *ctx, struct cpu_state *stat
 	return stack_frames(state, bpf_get_stack(ctx, stack->kernel, sizeof(stack->kernel), 0));
 }
 
-/* The caller has set stack_busy. */
-static __noinline int walk_or_know(void *ctx, struct cpu_state *state, struct wait_stack *stack)
+/* Frames; or a negative errno.  Those of a stack that was known begin behind the program's own. */
+static __noinline int walk_or_know(void *ctx, struct cpu_state *state, struct wait_stack *stack, __u32 from)
 {
-	__u32 cpu = bpf_get_smp_processor_id(), found, number;
-	struct known_stack *known;
-	struct known_stacks *all;
-	__u64 address;
-	__s16 count;
+	struct kernel_frames *frames = (struct kernel_frames *)stack;
+	__u32 none = 0;
+	int known = 0, count, own;
+	struct stack_steps *steps = bpf_map_lookup_elem(&stack_steps, &none);
+	__u64 address, sum = 0;
 
-	if (!ctx || !state || !stack)
-		return 0;
-	all = bpf_map_lookup_elem(&known_stacks, &cpu);
-	if (!all)
-		return 0;
+	if (!ctx || !state || !stack || !steps || steps->wrong)
+		goto walk;
+	from &= STACK_FROM - 1;
 	address = stack_address(ctx, state);
-	found = find_known_stack(cpu, address);
-	number = (found ? found - 1 : state->next_known) & (KNOWN_STACKS - 1);
-	known = &all->stacks[number];
-	/* Walked again the first time that it is known, and once in a while. */
-	if (found && known->uses++ % KNOWN_WALKED) {
-		state->counters[COUNT_KNOWN_STACK]++;
-		__builtin_memcpy(stack->kernel, &known->frames, sizeof(stack->kernel));
-		return known->count;
+	own = state->own_frames[from];
+	/* As many as a walk has behind its own. */
+	if (own > 0 && own < STACK_FRAMES)
+		known = follow_stack(state, frames, address, STACK_FRAMES - own, &sum);
+	if (known && ++state->known_stacks % KNOWN_WALKED) {
+		__sync_fetch_and_add(&state->counters[COUNT_KNOWN_STACK], 1);
+		return known;
 	}
 	count = walk_kernel_stack(ctx, state, stack);
 	if (count < 2)
 		return count;
-	if (!found) {
-		__builtin_memcpy(&known->frames, stack->kernel, sizeof(stack->kernel));
-		state->next_known += learn_stack(cpu, number, address, count);
-	} else if (!is_known_stack(cpu, number, (const struct kernel_frames *)stack->kernel, count)) {
+	own = learn_stack(frames, address, count);
+	/* A stale word may have been taken for the first of the others. */
+	if (known && count == known + state->own_frames[from])
+		own = state->own_frames[from];
+	/* Where it is cut depends on the program's own frames. */
+	if (known && (count < STACK_FRAMES || own == state->own_frames[from]) &&
+	    (count != known + own || sum != sum_of_walk(frames, own, count))) {
+		steps->wrong = 1;
 		__sync_fetch_and_add(&state->counters[COUNT_WRONG_STACK], 1);
 	}
+	state->own_frames[from] = own;
 	return count;
+walk:
+	return stack && state && ctx ? walk_kernel_stack(ctx, state, stack) : 0;
 }
 
-/* What interrupts it here may be another program that walks: it walks by itself.  held: as of search_rows(). */
-static __always_inline __s16 kernel_stack(void *ctx, struct cpu_state *state, struct wait_stack *stack, bool held)
+/* held: as of search_rows(). */
+static __always_inline __s16 kernel_stack(void *ctx, struct cpu_state *state, struct wait_stack *stack,
+					  enum stack_from from, bool held)
 {
-	__s16 count;
-
-	if (held || state->counters[COUNT_WRONG_STACK] || __sync_lock_test_and_set(&state->stack_busy, 1))
-		return walk_kernel_stack(ctx, state, stack);
-	count = walk_or_know(ctx, state, stack);
-	publish(&state->stack_busy, 0);
-	return count;
+	return held ? walk_kernel_stack(ctx, state, stack) : walk_or_know(ctx, state, stack, from);
 }
 
 #endif /* STACK_BPF_H */

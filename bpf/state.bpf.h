@@ -65,7 +65,7 @@ SHARED_ARRAY(totals, struct wait_row);
 SHARED_ARRAY(sleepers, struct sleep_slot);
 SHARED_ARRAY(spin_stacks, struct wait_stack);
 SHARED_ARRAY(sleep_stacks, struct wait_stack);
-SHARED_ARRAY(known_stacks, struct known_stacks);
+SHARED_ARRAY(stack_steps, struct stack_steps);
 SHARED_ARRAY(wait_events, struct wait_event);
 
 SHARED_ARRAY(holding_records, struct holding_record);

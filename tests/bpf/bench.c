@@ -134,7 +134,6 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bpf_map__set_max_entries(skeleton->maps.totals, cpus * TEST_ROWS);
 	bpf_map__set_max_entries(skeleton->maps.sleepers, TEST_SLEEP);
 	bpf_map__set_max_entries(skeleton->maps.spin_stacks, cpus * SPIN_DEPTH);
-	bpf_map__set_max_entries(skeleton->maps.known_stacks, cpus);
 	bpf_map__set_max_entries(skeleton->maps.sleep_stacks, TEST_SLEEP * SLEEP_DEPTH);
 	bpf_map__set_max_entries(skeleton->maps.wait_events, cpus * TEST_RING);
 	bpf_map__set_max_entries(skeleton->maps.task_filter, 2 * TASK_FILTER_WORDS);
@@ -149,7 +148,6 @@ void bench_open(struct bench *bench, const struct settings *settings)
 	bench->sleepers = map_memory(skeleton->maps.sleepers);
 	bench->task_filter = map_memory(skeleton->maps.task_filter);
 	bench->events = (struct wait_event *)map_memory(skeleton->maps.wait_events) + TEST_CPU * TEST_RING;
-	bench->known = (struct known_stacks *)map_memory(skeleton->maps.known_stacks) + TEST_CPU;
 	bench->verdicts = map_memory(skeleton->maps.lock_verdicts);
 	bench->questions = (struct lock_question *)map_memory(skeleton->maps.lock_questions) + TEST_CPU * QUESTIONS;
 	bench->question_state = (struct question_state *)map_memory(skeleton->maps.question_states) + TEST_CPU;
@@ -192,7 +190,6 @@ void bench_close(struct bench *bench)
 	munmap(bench->task_filter, map_bytes(bench->skeleton->maps.task_filter));
 	munmap(bench->sleepers, map_bytes(bench->skeleton->maps.sleepers));
 	munmap(bench->events - TEST_CPU * TEST_RING, map_bytes(bench->skeleton->maps.wait_events));
-	munmap(bench->known - TEST_CPU, map_bytes(bench->skeleton->maps.known_stacks));
 	munmap(bench->verdicts, map_bytes(bench->skeleton->maps.lock_verdicts));
 	munmap(bench->questions - TEST_CPU * QUESTIONS, map_bytes(bench->skeleton->maps.lock_questions));
 	munmap(bench->question_state - TEST_CPU, map_bytes(bench->skeleton->maps.question_states));
@@ -366,17 +363,17 @@ void run_place_stack(struct bench *bench)
 	run(bench->skeleton->progs.run_place_stack, (__u64[]){0}, 1);
 }
 
-int run_learn_stack(struct bench *bench, __u32 depth, __u32 number, __u32 count)
+__u32 run_learn_stack(struct bench *bench, __u32 depth, __u32 count)
 {
-	return run(bench->skeleton->progs.run_learn_stack, (__u64[]){depth, number, count}, 3);
+	return run(bench->skeleton->progs.run_learn_stack, (__u64[]){depth, count}, 2);
 }
 
-__u32 run_find_stack(struct bench *bench, __u32 depth)
+__u32 run_follow_stack(struct bench *bench, __u32 depth, __u32 most)
 {
-	return run(bench->skeleton->progs.run_find_stack, (__u64[]){depth}, 1);
+	return run(bench->skeleton->progs.run_follow_stack, (__u64[]){depth, most}, 2);
 }
 
-int run_compare_stack(struct bench *bench, __u32 number, __u32 count)
+int run_sum_of_walk(struct bench *bench, __u32 own, __u32 count)
 {
-	return run(bench->skeleton->progs.run_compare_stack, (__u64[]){number, count}, 2);
+	return run(bench->skeleton->progs.run_sum_of_walk, (__u64[]){own, count}, 2);
 }

@@ -130,7 +130,6 @@ static void resize(struct lockline_bpf *bpf, int cpus)
 	bpf_map__set_max_entries(bpf->maps.totals, cpus * (NAMED_ROWS + KIND_COUNT));
 	bpf_map__set_max_entries(bpf->maps.sleepers, SLEEP_SLOTS);
 	bpf_map__set_max_entries(bpf->maps.spin_stacks, cpus * SPIN_DEPTH);
-	bpf_map__set_max_entries(bpf->maps.known_stacks, cpus);
 	bpf_map__set_max_entries(bpf->maps.sleep_stacks, SLEEP_SLOTS * SLEEP_DEPTH);
 	bpf_map__set_max_entries(bpf->maps.wait_events, cpus * RING);
 	bpf_map__set_max_entries(bpf->maps.task_filter, 2 * TASK_WORDS);

@@ -128,6 +128,8 @@ int run_memory(__u64 *context)
 __u64 stack_words[4096];
 __u32 stack_end_word;
 struct kernel_frames walked_frames;
+struct kernel_frames found_frames;
+__u64 found_sum;
 
 static __always_inline __u64 stack_words_at(void)
 {
@@ -155,19 +157,21 @@ static __always_inline __u64 arguments_at(const __u64 *context)
 SEC("raw_tp")
 int run_learn_stack(__u64 *context)
 {
-	return learn_stack(bpf_get_smp_processor_id(), context[1], arguments_at(context), context[2]);
+	return learn_stack(&walked_frames, arguments_at(context), context[1]);
 }
 
 SEC("raw_tp")
-int run_find_stack(__u64 *context)
+int run_follow_stack(__u64 *context)
 {
-	return find_known_stack(bpf_get_smp_processor_id(), arguments_at(context));
+	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
+
+	return state ? follow_stack(state, &found_frames, arguments_at(context), context[1], &found_sum) : 0;
 }
 
 SEC("raw_tp")
-int run_compare_stack(__u64 *context)
+int run_sum_of_walk(__u64 *context)
 {
-	return is_known_stack(bpf_get_smp_processor_id(), context[0], &walked_frames, context[1]);
+	return sum_of_walk(&walked_frames, context[0], context[1]) == found_sum;
 }
 
 SEC("raw_tp")

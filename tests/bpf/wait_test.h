@@ -38,7 +38,6 @@ struct bench {
 	struct wait_row *rows;   /* of TEST_CPU */
 	struct sleep_slot *sleepers;
 	struct wait_event *events;       /* of TEST_CPU */
-	struct known_stacks *known;      /* of TEST_CPU */
 	__u64 *task_filter;              /* bits by tgid, then by tid */
 	struct holding_record *holdings; /* of TEST_CPU */
 	struct release_state *releases;
@@ -116,9 +115,9 @@ void run_wait(struct bench *bench, __u64 lock, enum lock_kind kind, __u64 wait_n
 __u32 run_bucket(struct bench *bench, __u64 ns);
 /* Of a made-up stack (wait_test.bpf.c): depth in words, from a program's arguments to its end. */
 void run_place_stack(struct bench *bench);
-int run_learn_stack(struct bench *bench, __u32 depth, __u32 number, __u32 count);
-__u32 run_find_stack(struct bench *bench, __u32 depth);
-int run_compare_stack(struct bench *bench, __u32 number, __u32 count);
+__u32 run_learn_stack(struct bench *bench, __u32 depth, __u32 count);
+__u32 run_follow_stack(struct bench *bench, __u32 depth, __u32 most);
+int run_sum_of_walk(struct bench *bench, __u32 own, __u32 count);
 
 /* The row of (lock, kind), or NULL. */
 struct wait_row *row_of(struct bench *bench, __u64 lock, enum lock_kind kind);
@@ -144,7 +143,11 @@ void a_kept_slot_is_not_taken(struct bench *bench);
 void a_walked_stack_is_known(struct bench *bench);
 void another_caller_is_another_stack(struct bench *bench);
 void a_first_frame_has_any_size(struct bench *bench);
-void a_stack_with_a_missing_frame_is_not_learned(struct bench *bench);
+void steps_of_two_stacks_make_a_third(struct bench *bench);
+void stale_words_are_outvoted(struct bench *bench);
+void a_last_frame_lies_at_the_end(struct bench *bench);
+void the_first_caller_has_its_place(struct bench *bench);
+void a_stack_with_a_missing_frame_is_not_known(struct bench *bench);
 void a_walk_beside_a_known_stack(struct bench *bench);
 
 /* slow_paths.c */

@@ -25,7 +25,6 @@ int maps_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool task
 		{bpf->maps.totals, sizing->cpus * sizing->rows, 0},
 		{bpf->maps.sleepers, sizing->sleep_slots, 0},
 		{bpf->maps.spin_stacks, sizing->cpus * SPIN_DEPTH, sizing->stack_bytes},
-		{bpf->maps.known_stacks, sizing->cpus, 0},
 		{bpf->maps.sleep_stacks, sizing->sleep_slots * SLEEP_DEPTH, sizing->stack_bytes},
 		{bpf->maps.wait_events, sizing->cpus * sizing->ring_events, sizing->event_bytes},
 		{bpf->maps.task_filter, task_filter ? TASK_FILTER_ENTRIES : 2, 0},

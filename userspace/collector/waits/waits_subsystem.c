@@ -44,10 +44,10 @@ static __u32 lock_bytes(const struct sizing *s)
 
 static void add_bytes(struct sizing *s)
 {
-	__u64 per_cpu = sizeof(struct cpu_state) + (__u64)SPIN_DEPTH * s->stack_bytes + sizeof(struct known_stacks) +
+	__u64 per_cpu = sizeof(struct cpu_state) + (__u64)SPIN_DEPTH * s->stack_bytes +
 			(__u64)s->ring_events * s->event_bytes + (__u64)s->rows * sizeof(struct wait_row);
 
-	s->map_bytes += s->cpus * per_cpu + (__u64)s->sleep_slots * sleeper_bytes(s);
+	s->map_bytes += s->cpus * per_cpu + (__u64)s->sleep_slots * sleeper_bytes(s) + sizeof(struct stack_steps);
 	s->last_read_bytes += (__u64)s->cpus * s->rows * TOTALS_ROW_BYTES;
 	s->lock_bytes += (__u64)s->locks * sizeof(struct lock_total);
 }
