@@ -102,9 +102,18 @@ def test_a_lock_that_is_not_released() -> None:
 
 def test_idle_workers_may_stand_behind_a_mutex() -> None:
     """One waits for the next job, and has the queue's mutex: the others wait for that."""
-    (finding,) = found(waits(2, 1, inside="inet_csk_accept"), waits(3, 1, inside="inet_csk_accept"))
+    (finding,) = found(waits(2, 1, inside="anon_pipe_read"), waits(3, 1, inside="anon_pipe_read"))
     assert (finding.rule, finding.confidence) == ("lock-not-released", "medium")
     assert finding.evidence[-1] == "it waits for input: if that is the next job, these are idle workers behind a mutex"
+
+
+@pytest.mark.parametrize("inside", ["inet_csk_accept", "ep_poll", "do_epoll_wait"])
+def test_one_of_a_pool_waits_for_events(inside: str) -> None:
+    """It waits for whatever comes next, while the others wait for their turn."""
+    (finding,) = found(waits(2, 1, inside=inside), waits(3, 1, inside=inside))
+    assert (finding.rule, finding.confidence) == ("lock-not-released", "low")
+    assert finding.title == "w1 (1) waits for input and has lock_of_1, with 2 waiting: for that lock, or for work"
+    assert finding.evidence[0] == "it waits for input: if that is the next job, these are idle workers behind a mutex"
 
 
 def kept(tid: int, lock: int, owner: int = 1, inside: str = "do_epoll_wait") -> BlockedThread:

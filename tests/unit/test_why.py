@@ -283,6 +283,18 @@ def test_a_deadlock_is_enough() -> None:
     assert hypotheses(known)[0].cause == "deadlock"
 
 
+def test_idle_workers_are_no_cause() -> None:
+    """One waits for input and has a lock, the others wait for that: as in a pool with nothing to do."""
+    kept = finding("lock-not-released", PROGRAM, 2.0)
+    idle = replace(kept, claim=replace(kept.claim, what="lock-kept-for-input"))
+    for found, kind in ((idle, "unclear"), (kept, "cause")):
+        known = known_of(busy("totals"), observation("futex", user_waiters=0.0, findings=(found,)))
+        verdict = judge(known, "nothing left to try")
+        assert verdict.kind == kind
+        told = document.make(known, verdict, MACHINE).verdict
+        assert (told.kind, told.cause) == (kind, "lock-not-released")
+
+
 def test_two_causes_as_strong_are_not_told_as_one() -> None:
     """Half of the waiting each: none is proven, and nothing is sure."""
     both = user_busy(sure="medium", kernel_waiters=3.2, locks=(lock(),))

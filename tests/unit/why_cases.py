@@ -4,7 +4,19 @@
 from dataclasses import replace
 from typing import Any
 
-from lockline.analysis.findings import Confidence, Finding, Impact, Lock, Process, UserLock, fact, ns, remedy
+from lockline.analysis.findings import (
+    Confidence,
+    Finding,
+    Impact,
+    Lock,
+    Measure,
+    Process,
+    Task,
+    UserLock,
+    fact,
+    ns,
+    remedy,
+)
 from lockline.investigation.hypotheses import hypotheses
 from lockline.investigation.model import (
     Cost,
@@ -64,6 +76,9 @@ def finding(rule: str, subject: Any, waiters: float, sure: Confidence = "medium"
         "long-waits": fact("long-waits", lock=subject),
         "user-lock": fact("user-lock", process=PROGRAM, lock=subject),
         "deadlock": fact("deadlock-with-itself", process=PROGRAM),
+        "lock-not-released": fact(
+            "lock-not-released", owner=Task("w", 7), lock=UserLock("queue", ""), threads=Measure(2, "threads")
+        ),
         "shared-clocksource": fact("own-clock-is-coarse"),
     }
     return Finding(

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from lockline.base.values import dataclass
 from lockline.recording import user_rows
 
+# Where a thread waits for whatever comes next.  In a pool one does, with a mutex, and the others wait for their turn.
+_FOR_EVENTS = frozenset(("ep_poll", "do_epoll_wait", "inet_csk_accept", "inet_csk_wait_for_connect"))
 # Functions of the kernel in which threads wait for input: an idle worker sleeps there, and has the queue's mutex.
 _FOR_INPUT = frozenset(
     (
+        *_FOR_EVENTS,
         *("pipe_read", "anon_pipe_read", "fifo_pipe_read", "n_tty_read", "eventfd_read", "timerfd_read"),
-        *("ep_poll", "do_epoll_wait", "poll_schedule_timeout", "do_poll", "do_select"),
-        *("inet_csk_accept", "inet_csk_wait_for_connect", "wait_woken", "sk_wait_data", "tcp_recvmsg_locked"),
+        *("poll_schedule_timeout", "do_poll", "do_select"),
+        *("wait_woken", "sk_wait_data", "tcp_recvmsg_locked"),
         *("__skb_wait_for_more_packets", "unix_stream_read_generic", "unix_stream_data_wait"),
         *("do_sigtimedwait", "do_msgrcv", "wq_sleep"),
     )
@@ -45,6 +48,11 @@ class BlockedThread:
     def for_input(self) -> bool:
         """Whether the owner waits for input: it may be the next job."""
         return self.owner_state == "S" and self.owner_in in _FOR_INPUT
+
+    @property
+    def for_events(self) -> bool:
+        """Whether it waits for whatever comes next, as one of a pool does while the others wait for their turn."""
+        return self.owner_state == "S" and self.owner_in in _FOR_EVENTS
 
 
 @dataclass(frozen=True, slots=True)

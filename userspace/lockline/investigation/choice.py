@@ -395,6 +395,8 @@ def judge(known: Investigation, ended: Ended) -> Verdict:
     if not supported:
         return Verdict("unclear", "low", None, rivals_of_nothing(among), ended)
     first = supported[0]
+    if first.claim.what == "lock-kept-for-input":
+        return Verdict("unclear", "low", first, tuple(rivals(known, among, first)), ended)
     return Verdict("cause", _sure(known, among, first), first, tuple(one for one in rivals(known, among, first)), ended)
 
 

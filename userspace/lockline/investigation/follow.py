@@ -134,7 +134,7 @@ def _of(one: Hypothesis) -> Picture:
 
 def picture_of(verdict: Verdict) -> Picture:
     """What an investigation found, as far as it can be compared with what another one finds."""
-    if verdict.cause is None:
+    if verdict.cause is None or verdict.kind != "cause":
         return Picture(verdict.kind, "", frozenset(), verdict.sure, 0.0)
     return replace(_of(verdict.cause), sure=verdict.sure)
 

@@ -447,6 +447,8 @@ class Choice:
 class Verdict:
     """kind: cause: there is one.  nothing: no lock holds anything back.  unclear: there is waiting, and no cause found.
 
+    Of what is unclear `cause` is a lock at which threads may be idle, or None.
+
     ended: why the investigation ended.
     """
 

@@ -82,6 +82,7 @@ SENTENCES: Mapping[str, str] = {
         "[: {lock}]"
     ),
     "lock-behind": "The holder of {lock:short} waits for {other:short}: look at that one first",
+    "lock-kept-for-input": "{owner} waits for input and has {lock}, with {threads} waiting: for that lock, or for work",
     "lock-not-released": "{owner} does not release {lock}, with {threads} waiting",
     "long-hold": "{function} holds {lock:full} for long",
     "parked-lock": "Processes of {process} wait for each other, parked: they seem to have a lock of their own making",

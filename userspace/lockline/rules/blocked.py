@@ -103,15 +103,20 @@ def _standstill(still: Standstill) -> Finding:
     if direct[0].owner_state in ("R", "S", "D", "T"):
         function = Function(direct[0].owner_in) if direct[0].owner_in else None
         evidence.append(fact("owner-state", state=Text(direct[0].owner_state), function=function))
-    for_input = direct[0].for_input
+    for_input, for_events = direct[0].for_input, direct[0].for_events
     if for_input:
-        evidence.append(fact("may-be-idle"))
+        evidence.insert(0 if for_events else len(evidence), fact("may-be-idle"))
+    lock, threads = next(iter(by_lock)), _threads(len(still.threads))
     owner_process = Process("", still.owner if direct[0].futex.shared else direct[0].tgid)
     return Finding(
         rule="lock-not-released",
         subject=owner,
-        confidence="high" if held_ns >= SURE_NS and not for_input else "medium",
-        claim=fact("lock-not-released", owner=owner, lock=next(iter(by_lock)), threads=_threads(len(still.threads))),
+        confidence="low" if for_events else "high" if held_ns >= SURE_NS and not for_input else "medium",
+        claim=(
+            fact("lock-kept-for-input", owner=owner, lock=lock, threads=threads)
+            if for_events
+            else fact("lock-not-released", owner=owner, lock=lock, threads=threads)
+        ),
         evidence=tuple(evidence),
         remedies=((remedy("let-owner-go-on", owner=owner_process),) if direct[0].owner_state == "T" else ())
         + (remedy("see-what-owner-does", process=owner_process),),

@@ -53,7 +53,8 @@ class Verdict:
     """What the investigation found."""
 
     kind: Literal["cause", "nothing", "unclear"] = shown(
-        "cause: there is one; nothing: no lock holds anything back; unclear: there is waiting, and no cause found"
+        "cause: there is one; nothing: no lock holds anything back; unclear: there is waiting, and no cause found,"
+        " or what was found may be idle workers"
     )
     confidence: Confidence = shown("how sure that is; high: proven, see docs/why.md")
     cause: str | None = shown("of the leading hypothesis: a rule's name, or one of docs/why.md")
@@ -347,7 +348,7 @@ def _verdict(known: Investigation, verdict: Verdict_) -> Verdict:
         proof += [fact_words(told.fact) for told in one.evidence if told.supports][:_OF_SYMPTOMS]
     blamed = culprit(cause, known)
     return Verdict(
-        kind="cause",
+        kind=verdict.kind,
         confidence=verdict.sure,
         cause=cause.cause,
         title=fact_words(cause.claim),
