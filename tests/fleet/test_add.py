@@ -309,7 +309,7 @@ def test_a_recording_that_grew_counts_once(tmp_path: Path) -> None:
     connection.close()
     done = fleet("add", tmp_path / "fleet", begun, whole)
     assert done.returncode == 0, done.stderr
-    assert "1 recordings" in fleet("report", tmp_path / "fleet").stdout
+    assert " 1 recording, " in fleet("report", tmp_path / "fleet").stdout
     assert "24 host-hours" in fleet("report", tmp_path / "fleet").stdout
 
 
