@@ -44,8 +44,10 @@ static __noinline int walk_or_know(void *ctx, struct cpu_state *state, struct wa
 	struct stack_steps *steps = bpf_map_lookup_elem(&stack_steps, &none);
 	__u64 address, sum = 0;
 
-	if (!ctx || !state || !stack || !steps || steps->wrong)
-		goto walk;
+	if (!ctx || !state || !stack)
+		return 0;
+	if (!steps || steps->wrong)
+		return walk_kernel_stack(ctx, state, stack);
 	from &= STACK_FROM - 1;
 	address = stack_address(ctx, state);
 	own = state->own_frames[from];
@@ -71,8 +73,6 @@ static __noinline int walk_or_know(void *ctx, struct cpu_state *state, struct wa
 	}
 	state->own_frames[from] = own;
 	return count;
-walk:
-	return stack && state && ctx ? walk_kernel_stack(ctx, state, stack) : 0;
 }
 
 /* held: as of search_rows(). */

@@ -324,7 +324,7 @@ def test_a_line_that_is_hardly_written_is_no_problem(tmp_path: Path) -> None:
         builder.add(line, 0, builder.code("writer"), 0, [3], stores=5)
 
     assert verdict_of(tmp_path, fill)[0] == "read mostly"
-    # In a file that has hardly a store of any line, one store is no sign that the line is hardly written.
+    # In a file that has hardly a store of any line, one store does not show that the line is hardly written.
     assert verdict_of(tmp_path, fill, stores=False)[0] == "read mostly"
 
     def waits_more(builder: MemoryBuilder, line: int) -> None:

@@ -102,7 +102,7 @@ def with_a_lock(case: Case) -> Judgement | None:
     beside = sum(part.share for part in others)
     ends = surely_for_the_lock(locks, others) if case.stores_told else 0.0
     along = [_goes_along(others)]
-    # Who makes each access may tell how much is paid for the writes to other bytes.
+    # Who makes each access may show what share is paid for the writes to other bytes.
     beside_it = ends >= 1 - LOCK_WORD or _is_shown_false(case)
     if (share >= MOST and ends < 1 - LOCK_WORD) or (share >= MAINLY and not beside_it):
         evidence.append(f"the lock pays most; {percent(beside)} are paid at {places(others)} beside it")

@@ -68,7 +68,7 @@ def _run_why(arguments: argparse.Namespace) -> tuple[str, int]:
         print(f"lockline: the load: {WHAT}", file=sys.stderr)
         command = ["why", "-p", str(pid), "--format", arguments.format, "--color", arguments.color]
         asked = parser.parse_args(command)
-        story = why.find(asked, why.target_of(asked, None), directory)
+        story, _ = why.find(asked, why.target_of(asked, None), directory)
         text = why.shown(story, asked)
         named = any(LOCK in told for told in (story.verdict.title, *story.verdict.proof))
     told = (

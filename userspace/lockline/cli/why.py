@@ -311,15 +311,8 @@ def _check_budget(plan: Plan) -> None:
 
 def find(
     arguments: argparse.Namespace, target: Target, directory: Path, alive: Callable[[], bool] = lambda: True
-) -> document.Document:
-    """One investigation.  Raises LocklineError if its first step fails."""
-    return _find(arguments, target, directory, alive)[0]
-
-
-def _find(
-    arguments: argparse.Namespace, target: Target, directory: Path, alive: Callable[[], bool]
 ) -> tuple[document.Document, LocklineError | None]:
-    """The same, and why its recording could not be kept."""
+    """One investigation, and why its recording could not be kept.  Raises LocklineError if its first step fails."""
     not_kept = None
     plan = plan_of(arguments)
     begin = time.time_ns()
@@ -365,7 +358,7 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
         target = target_of(arguments, None if load is None else load.pid)
         alive: Callable[[], bool] = watched(target) if load is None else (lambda: load.poll() is None)
         if not arguments.follow:
-            story, not_kept = _find(arguments, target, directory, alive)
+            story, not_kept = find(arguments, target, directory, alive)
             if not_kept is not None:
                 print(f"lockline: {clean(str(not_kept), terminal.style(arguments.addresses))}", file=sys.stderr)
             return shown(story, arguments, not_kept is None), int(not_kept is not None)

@@ -45,6 +45,7 @@ from lockline.analysis.user_space.user_evidence import (
     Seen,
     Site,
     open_ns,
+    without_sleeps,
 )
 from lockline.analysis.user_space.user_locks import recognise
 from lockline.analysis.waits import UNKNOWN_LOCK
@@ -396,15 +397,10 @@ def _site(site: Site, waiters: Mapping[int, rows.Waiter]) -> BarrierSite:
 
 def _awake(entry: FutexWaits, sleeps: int, slept_ns: int) -> FutexWaits:
     """A row without the sleeps there, which ended by their timeout; its histogram has them still."""
-    total, figures = entry.total, entry.figures
+    figures = entry.figures
     return replace(
         entry,
-        total=total._replace(
-            slept=total.slept - sleeps,
-            wait_ns=total.wait_ns - slept_ns,
-            timed_out=max(total.timed_out - sleeps, 0),
-            timed_out_ns=max(total.timed_out_ns - slept_ns, 0),
-        ),
+        total=without_sleeps(entry.total, sleeps, slept_ns),
         figures=replace(figures, waits=figures.waits - sleeps, wait_ns=figures.wait_ns - slept_ns),
     )
 

@@ -59,6 +59,7 @@ from lockline.analysis.user_space.user_evidence import (
     share_of,
     total_of,
     waiting_still,
+    without_sleeps,
 )
 from lockline.base.values import dataclass
 from lockline.recording import rows, user_rows
@@ -273,15 +274,6 @@ def _takes_turns(make: _Make, entry: Seen, wakers: Collection[int]) -> bool:
     return bool(named) or wakes or entry.total.slept > WAITS_EACH
 
 
-def _less(total: user_rows.FutexTotal, sleeps: int, slept_ns: int) -> user_rows.FutexTotal:
-    return total._replace(
-        slept=total.slept - sleeps,
-        wait_ns=total.wait_ns - slept_ns,
-        timed_out=max(total.timed_out - sleeps, 0),
-        timed_out_ns=max(total.timed_out_ns - slept_ns, 0),
-    )
-
-
 def _without_named_sleeps(entry: Seen) -> Seen:
     """A thread's word without its sleeps, as far as their functions tell."""
     waits = tuple(call for call in entry.waits if not has(call.functions, _NET_SLEEPS))
@@ -290,7 +282,7 @@ def _without_named_sleeps(entry: Seen) -> Seen:
         return entry
     part = share_of(entry.waits, lambda call: has(call.functions, _NET_SLEEPS))
     sleeps = entry.total.slept * (every - rest) // every
-    return replace(entry, waits=waits, total=_less(entry.total, sleeps, int(entry.total.wait_ns * part)))
+    return replace(entry, waits=waits, total=without_sleeps(entry.total, sleeps, int(entry.total.wait_ns * part)))
 
 
 def _without_sleeps(entry: Seen) -> Seen | None:
@@ -303,7 +295,7 @@ def _without_sleeps(entry: Seen) -> Seen | None:
         return entry if total.slept >= WAITS_EACH else None
     if total.slept - total.timed_out < WAITS_EACH or total.timed_out_ns >= MOST * total.wait_ns > 0:
         return None
-    return replace(entry, total=_less(total, total.timed_out, total.timed_out_ns))
+    return replace(entry, total=without_sleeps(total, total.timed_out, total.timed_out_ns))
 
 
 def _with_sleeps(known: Recognised, found: Iterable[Seen], words: Iterable[Seen]) -> Recognised:

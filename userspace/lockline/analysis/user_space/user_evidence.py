@@ -306,6 +306,16 @@ def open_ns(total: user_rows.FutexTotal) -> int:
     return max(total.open_ns, total.oldest_ns) if total.open_waits else 0
 
 
+def without_sleeps(total: user_rows.FutexTotal, sleeps: int, slept_ns: int) -> user_rows.FutexTotal:
+    """A row without so many sleeps, ns long together.  Most of them ended by their timeout."""
+    return total._replace(
+        slept=total.slept - sleeps,
+        wait_ns=total.wait_ns - slept_ns,
+        timed_out=max(total.timed_out - sleeps, 0),
+        timed_out_ns=max(total.timed_out_ns - slept_ns, 0),
+    )
+
+
 def waiting_still(words: Sequence[Seen], window_ns: int) -> float:
     """The same, with the waits that have not ended."""
     still = sum(open_ns(entry.total) for entry in words)
