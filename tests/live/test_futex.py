@@ -32,9 +32,10 @@ def futexes(path: Path, tgid: int | None = None) -> list[FutexWaits]:
     return [futex for futex in found.futexes if tgid is None or futex.futex.tgid == tgid]
 
 
-def collecting(live: Path, recording: Path, pid: int) -> Collector:
-    """A recording of a process's futexes, with intervals of half a second."""
-    return Collector(live, recording, "--futex", "-p", str(pid), "-I", "0.5")
+def collecting(live: Path, recording: Path, pid: int | None) -> Collector:
+    """A recording of futexes, a process's or the machine's, with intervals of half a second."""
+    who = ("-a",) if pid is None else ("-p", str(pid))
+    return Collector(live, recording, "--futex", *who, "-I", "0.5")
 
 
 def findings(path: Path, rule: str) -> list[Told]:
@@ -145,12 +146,15 @@ def test_a_lock_that_is_not_released(live: Path, recording: Path) -> None:
     assert not findings(recording, "deadlock")
 
 
-def test_a_deadlock(live: Path, recording: Path) -> None:
+@pytest.mark.parametrize("of", ["the process", "the machine"])
+def test_a_deadlock(live: Path, recording: Path, of: str) -> None:
     """Two threads, each with the other's mutex: begun before the recording or in it, it is the same."""
     with Workload(live, "futex_mutex") as workload:
         workload.do("deadlock 1 0")
-        with collecting(live, recording, workload.pid), Recording(recording) as result:
-            wait_for(lambda: result.number("SELECT count(*) FROM futex_owned_wait") == 2, "both waits")
+        pid = workload.pid if of == "the process" else None
+        with collecting(live, recording, pid), Recording(recording) as result:
+            owned = f"SELECT count(*) FROM futex_owned_wait WHERE tgid = {workload.pid}"
+            wait_for(lambda: result.number(owned) == 2, "both waits")
     found = finding(recording, "deadlock")
     assert found.title == f"2 threads of futex_mutex ({workload.pid}) wait for each other, in a circle: a deadlock"
     assert found.confidence == "high"

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -61,7 +65,7 @@ static __u32 meet(struct futex_slot *slots, struct waiter *waiter)
 	struct options options = {.tids = {.ids = &waiter->tid, .count = 1}};
 	const struct futex_slots table = {slots, FUTEX_LEAST_SLOTS - 1};
 
-	return futex_meet_waiting(&table, NULL, &options, BEGIN_NS);
+	return futex_meet_waiting(&table, NULL, &options, BEGIN_NS).count;
 }
 
 static struct futex_slot *home_of(struct futex_slot *slots, __u32 tid)
@@ -135,6 +139,80 @@ static void no_slot_stays_of_a_thread_that_left(void)
 	free(slots);
 }
 
+/* Of a process of its own: one thread has the mutex, the others wait for good. */
+struct hung {
+	pthread_mutex_t mutex;
+	__u32 waits_for_mutex, waits_for_word;
+	__u32 words[3]; /* as a mutex has them, without an owner */
+};
+
+static void *wait_for_mutex(void *argument)
+{
+	struct hung *hung = argument;
+
+	__atomic_store_n(&hung->waits_for_mutex, gettid(), __ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&hung->mutex);
+	return NULL;
+}
+
+static void *wait_idle(void *argument)
+{
+	struct hung *hung = argument;
+
+	__atomic_store_n(&hung->waits_for_word, gettid(), __ATOMIC_SEQ_CST);
+	for (;;)
+		futex(hung->words, FUTEX_OP_WAIT, 0, NULL);
+	return NULL;
+}
+
+static pid_t hang(struct hung *hung)
+{
+	pid_t pid = fork();
+	pthread_t thread;
+
+	if (pid)
+		return pid;
+	pthread_mutex_init(&hung->mutex, NULL);
+	pthread_mutex_lock(&hung->mutex);
+	pthread_create(&thread, NULL, wait_for_mutex, hung);
+	pthread_create(&thread, NULL, wait_idle, hung);
+	for (;;)
+		pause();
+}
+
+static struct futex_slot *slot_of(struct futex_slot *slots, __u32 count, __u32 tid)
+{
+	for (__u32 i = 0; i < count; i++)
+		if (slots[i].tid == tid)
+			return &slots[i];
+	return NULL;
+}
+
+static void of_a_whole_machine_those_who_wait_for_an_owner(void)
+{
+	struct hung *hung = mmap(NULL, sizeof(*hung), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct futex_slot *slots = calloc(FUTEX_MOST_SLOTS, sizeof(*slots)), *slot = NULL;
+	const struct futex_slots table = {slots, FUTEX_MOST_SLOTS - 1};
+	struct options options = {.all = true};
+	pid_t pid = hang(hung);
+
+	while (!slot) {
+		struct futex_met met = futex_meet_waiting(&table, NULL, &options, BEGIN_NS);
+		__u32 tid = __atomic_load_n(&hung->waits_for_mutex, __ATOMIC_SEQ_CST);
+
+		CHECK(!met.not_looked, "%u not looked at", met.not_looked);
+		slot = tid ? slot_of(slots, FUTEX_MOST_SLOTS, tid) : NULL;
+		usleep(1000);
+	}
+	CHECK(slot->address == (__u64)&hung->mutex && slot->owner == (__u32)pid, "%llx, owner %u", slot->address,
+	      slot->owner);
+	CHECK(!slot_of(slots, FUTEX_MOST_SLOTS, hung->waits_for_word), "an idle thread has a slot");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	munmap(hung, sizeof(*hung));
+	free(slots);
+}
+
 static void whom_an_event_calls_the_owner(void)
 {
 	const struct futex_event mutex = {.op = FUTEX_WAIT, .word = 2, .owner = 1234, .flags = FUTEX_EVENT_SHARED};
@@ -155,6 +233,7 @@ int main(void)
 		TEST(a_thread_that_is_asleep),
 		TEST(a_thread_that_has_a_slot),
 		TEST(no_slot_stays_of_a_thread_that_left),
+		TEST(of_a_whole_machine_those_who_wait_for_an_owner),
 		TEST(whom_an_event_calls_the_owner),
 	};
 

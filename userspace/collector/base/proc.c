@@ -199,6 +199,14 @@ char task_state(__u32 id)
 /* Inode of the first pid namespace, PROC_PID_INIT_INO of include/linux/proc_ns.h. */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu
 
+bool proc_has_program(__u32 id)
+{
+	char path[PROC_PATH], target[1];
+
+	proc_path(path, sizeof(path), id, "exe");
+	return readlink(path, target, sizeof(target)) >= 0;
+}
+
 bool proc_has_kernel_ids(void)
 {
 	struct stat namespace;

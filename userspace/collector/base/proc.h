@@ -58,6 +58,8 @@ int proc_comm(__u32 id, char *out, size_t size);
 int process_stat_parse(const char *text, struct process_stat *out);
 int process_stat_read(__u32 id, struct process_stat *out);
 
+/* Whether it runs a program: threads of the kernel do not. */
+bool proc_has_program(__u32 id);
 /* Whether ids here are the kernel's own: in another pid namespace tasks have others. */
 bool proc_has_kernel_ids(void);
 /* Whether it has ended; a zombie has. */

@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/patience.h"
 #include "base/proc.h"
-#include "futex/futex_waiting.h"
 #include "base/small_file.h"
+#include "futex/futex_names.h"
+#include "futex/futex_waiting.h"
 
 /* Of 32-bit tasks, on x86-64 and arm64; other calls of these numbers do not sleep for long. */
 #define NR_FUTEX_32        240
@@ -240,33 +243,82 @@ static bool thread_wanted(const struct probes *probes, const struct options *opt
 	return probes_followed(probes, tgid);
 }
 
-static __u32 meet_process(const struct futex_slots *table, const struct probes *probes, const struct options *options,
-			  __u32 tgid, __u64 begin_ns, __u32 most)
+/*
+ * Whether it waits for what a thread owns: of a whole machine only these are met.  Idle threads wait too, and to give
+ * each of them a row and a name takes seconds.
+ */
+static bool waits_for_owner(__u32 tgid, __u32 tid)
 {
-	DIR *dir = proc_open_directory(tgid, "task");
-	__u32 met = 0, tid;
+	struct futex_words words = {0};
+	struct futex_slot wait = {0};
+	struct futex_event event;
+	char call[256];
 
-	while (dir && met < most && (tid = proc_next(dir)))
-		if (thread_wanted(probes, options, tgid, tid))
-			met += meet_thread(table, tgid, tid, begin_ns);
-	if (dir)
-		closedir(dir);
-	return met;
+	if (!read_call(tgid, tid, call, sizeof(call)) || !parse_wait(call, &wait) ||
+	    !futex_words(tgid, wait.address, &words))
+		return false;
+	event = (struct futex_event){.op = wait.op, .word = words.word, .owner = words.owner};
+	if (futex_is_semaphore(&words, wait.op, wait.value, wait.flags & FUTEX_SHARED))
+		event.flags |= FUTEX_EVENT_SEM;
+	return futex_thread(tgid, futex_event_owner(&event), wait.address, wait.flags & FUTEX_SHARED);
 }
 
-__u32 futex_meet_waiting(const struct futex_slots *table, const struct probes *probes, const struct options *options,
-			 __u64 begin_ns)
-{
-	bool chosen =
-		(options->pids.count || options->tids.count) && !options->cgroup && !options_name_container(options);
-	DIR *dir = chosen ? opendir("/proc") : NULL;
-	/* The other half is for waits to come. */
-	const __u32 most = (table->mask + 1) / 2;
-	__u32 met = 0, tgid;
+/* A walk through the threads that there are. */
+struct meeting {
+	const struct futex_slots *table;
+	const struct probes *probes;
+	const struct options *options;
+	__u64 begin_ns, until_ns;
+	__u32 most; /* to be met: the other half of the slots is for waits to come */
+	__u32 looked;
+	bool chosen; /* processes and threads; else the whole machine */
+	struct futex_met met;
+};
 
-	while (dir && met < most && (tgid = proc_next(dir)))
-		met += meet_process(table, probes, options, tgid, begin_ns, most - met);
+static bool is_wanted(struct meeting *meeting, __u32 tgid, __u32 tid)
+{
+	if (meeting->chosen)
+		return thread_wanted(meeting->probes, meeting->options, tgid, tid);
+	if (meeting->looked == FUTEX_MOST_LOOKED || now_ns() > meeting->until_ns) {
+		meeting->met.not_looked++;
+		return false;
+	}
+	meeting->looked++;
+	return waits_for_owner(tgid, tid);
+}
+
+static void meet_process(struct meeting *meeting, __u32 tgid)
+{
+	DIR *dir = proc_open_directory(tgid, "task");
+	__u32 tid;
+
+	while (dir && meeting->met.count < meeting->most && (tid = proc_next(dir)))
+		if (is_wanted(meeting, tgid, tid))
+			meeting->met.count += meet_thread(meeting->table, tgid, tid, meeting->begin_ns);
 	if (dir)
 		closedir(dir);
-	return met;
+}
+
+struct futex_met futex_meet_waiting(const struct futex_slots *table, const struct probes *probes,
+				    const struct options *options, __u64 begin_ns)
+{
+	struct meeting meeting = {
+		.table = table,
+		.probes = probes,
+		.options = options,
+		.begin_ns = begin_ns,
+		.until_ns = now_ns() + FUTEX_MOST_LOOKING_NS,
+		.most = (table->mask + 1) / 2,
+		.chosen = options->pids.count || options->tids.count,
+	};
+	const bool group = options->cgroup || options_name_container(options);
+	DIR *dir = !group && (meeting.chosen || options->all) ? opendir("/proc") : NULL;
+	__u32 tgid;
+
+	while (dir && meeting.met.count < meeting.most && (tgid = proc_next(dir)))
+		if (meeting.chosen || (tgid != (__u32)getpid() && proc_has_program(tgid)))
+			meet_process(&meeting, tgid);
+	if (dir)
+		closedir(dir);
+	return meeting.met;
 }

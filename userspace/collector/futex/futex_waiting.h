@@ -38,12 +38,21 @@ bool futex_still_waits(__u32 tgid, __u32 tid, __u64 address);
  */
 int futex_used_shared(__u32 tgid, __u64 address);
 
+/* Of a whole machine so many threads are looked at, for so long; a look takes some 15 us. */
+#define FUTEX_MOST_LOOKED     16384
+#define FUTEX_MOST_LOOKING_NS 200000000ull
+
+struct futex_met {
+	__u32 count;
+	__u32 not_looked; /* threads beyond */
+};
+
 /*
  * Finds the threads that are asleep in a futex call, by /proc, and gives each a slot, as if it had begun to wait
- * at begin_ns.  After attaching, so that the programs see each of them leave.  Gives how many there are.  Of
- * processes and threads that were chosen alone: to name all that a whole machine's idle threads wait for takes seconds.
+ * at begin_ns.  After attaching, so that the programs see each of them leave.  Of processes and threads that were
+ * chosen all of them; of a whole machine those that wait for what another thread owns.
  */
-__u32 futex_meet_waiting(const struct futex_slots *table, const struct probes *probes, const struct options *options,
-			 __u64 begin_ns);
+struct futex_met futex_meet_waiting(const struct futex_slots *table, const struct probes *probes,
+				    const struct options *options, __u64 begin_ns);
 
 #endif /* LOCKLINE_FUTEX_WAITING_H */

@@ -55,7 +55,7 @@ struct futexes {
 	__u32 owned_waits;
 	__u64 owned_untold;    /* in the last interval */
 	__u32 waiting_samples; /* that may still be made in this one */
-	__u32 met;             /* waits that had begun before the recording */
+	struct futex_met met;  /* waits that had begun before the recording */
 	struct ring_losses losses;
 	struct futexes_known known;
 	struct futex_rows rows;
@@ -643,9 +643,14 @@ static int store_losses(struct futexes *futexes, __u64 calls)
 				       .severity = "info");
 	err = err
 		      ?: recording_put(
-				 futexes->recording, loss, .name = "futex_met", .count = futexes->met,
+				 futexes->recording, loss, .name = "futex_met", .count = futexes->met.count,
 				 .meaning = "futex waits that had begun before the recording, counted from its begin",
 				 .severity = "info");
+	err = err
+		      ?: recording_put(
+				 futexes->recording, loss, .name = "futex_not_looked", .count = futexes->met.not_looked,
+				 .meaning = "threads not looked at: did their futex wait begin before the recording?",
+				 .severity = "loss");
 	for (size_t i = 0; !err && i < sizeof(counters) / sizeof(counters[0]); i++) {
 		__u64 sum = 0;
 

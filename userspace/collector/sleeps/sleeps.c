@@ -89,15 +89,6 @@ void sleeps_close(struct sleeps *sleeps)
 	free(sleeps);
 }
 
-/* Threads of the kernel have no program; what they sleep in is their own affair. */
-static bool has_program(__u32 pid)
-{
-	char path[PROC_PATH], target[1];
-
-	proc_path(path, sizeof(path), pid, "exe");
-	return readlink(path, target, sizeof(target)) >= 0;
-}
-
 static void add_thread(struct sleeps *sleeps, __u32 tgid, __u32 tid)
 {
 	if (sleeps->thread_count < MOST_LISTED)
@@ -131,8 +122,9 @@ static __u32 list_machine(struct sleeps *sleeps)
 	DIR *proc = opendir("/proc");
 	__u32 pid;
 
+	/* What threads of the kernel sleep in is their own affair. */
 	while (proc && (pid = proc_next(proc)))
-		if (pid != (__u32)getpid() && !(random() % one_in) && has_program(pid))
+		if (pid != (__u32)getpid() && !(random() % one_in) && proc_has_program(pid))
 			add_threads(sleeps, pid);
 	if (proc)
 		closedir(proc);
