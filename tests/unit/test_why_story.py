@@ -156,6 +156,29 @@ def test_the_screen_fits(known: Investigation, columns: int) -> None:
     assert len(why_screen.line(story, Style(), columns)) <= columns
 
 
+def test_all_of_a_story_is_told_where_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One screen leaves sentences out, and names the command that shows them."""
+    proof = tuple(f"proof number {number} of what was seen, in a sentence that needs a line" for number in range(12))
+    known = known_of(observation("totals"), user_busy())
+    story = document.make(known, judge(known, "time"), MACHINE)
+    story = replace(story, verdict=replace(story.verdict, proof=proof))
+    parser = argparse.ArgumentParser()
+    why_command.add_parser(parser.add_subparsers())
+    screen, whole = (why_command.shown(story, parser.parse_args(["why", *words])) for words in ([], ["--long"]))
+    assert proof[-1] not in " ".join(screen.split())
+    assert "more with --long" in screen
+    assert all(one in " ".join(whole.split()) for one in proof)
+    assert " more with " not in whole
+    path = tmp_path / "kept.lockline"
+    RecordingBuilder(path).finish()
+    add_investigation(path, document.as_json(story).strip())
+    assert cli.main(["report", str(path), "--why"]) == 0
+    assert "more with --why --all" in capsys.readouterr().out
+    assert cli.main(["report", str(path), "--why", "--all"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert all(one in told for one in proof)
+
+
 @pytest.mark.parametrize(
     ("waiters", "words"),
     [

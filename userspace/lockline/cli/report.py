@@ -94,7 +94,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         metavar="N",
         help="the N longest waits and what happened around them (record --episodes or --flight)",
     )
-    shown.add_argument("--why", action="store_true", help="the story of the investigation (lockline why -o FILE)")
+    shown.add_argument(
+        "--why", action="store_true", help="the story of the investigation (lockline why -o FILE); all of it with --all"
+    )
     shown.add_argument(
         "--blame", action="store_true", help="who waits for whom in the end: chains, knots, critical path"
     )
@@ -187,7 +189,7 @@ def _why(recording: "Recording", path: str, arguments: argparse.Namespace) -> st
     if arguments.format == "json":
         return why.as_json(document, arguments.addresses)
     style, columns = terminal.style(arguments.addresses), terminal.columns()
-    text = why_screen.render(document, style, columns, path)
+    text = why_screen.render(document, style, columns, path, arguments.all)
     text += why_screen.bounds(document, style, columns) if arguments.what_if else ""
     return terminal.painted(text, arguments.color)
 

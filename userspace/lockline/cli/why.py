@@ -84,6 +84,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     why.add_argument(
         "--what-if", action="store_true", help="behind the answer: what would be gained at most without each lock"
     )
+    why.add_argument("--long", action="store_true", help="all that is known, in place of one screen")
     why.add_argument("-o", "--output", metavar="FILE", help="keep the recording that tells most, with the story in it")
     why.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
     add_html(why)
@@ -280,7 +281,7 @@ def shown(story: document.Document, arguments: argparse.Namespace, kept: bool = 
     if arguments.format == "json":
         return document.as_json(story, arguments.addresses)
     style = terminal.style(arguments.addresses)
-    text = why_screen.render(story, style, terminal.columns(), arguments.output if kept else None)
+    text = why_screen.render(story, style, terminal.columns(), arguments.output if kept else None, arguments.long)
     text += why_screen.bounds(story, style, terminal.columns()) if arguments.what_if else ""
     return terminal.painted(text, arguments.color)
 

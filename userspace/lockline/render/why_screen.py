@@ -2,10 +2,11 @@
 """The first screen of `lockline why`: cause, culprit, remedy, proof, and what was ruled out; at most 24 lines."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from lockline.base.numbers import counted, duration, percent
-from lockline.base.text import Style, clean, cut
+from lockline.base.text import Style, clean, cut, paragraphs
 from lockline.investigation.model import UNREAD
 from lockline.render import whatif
 from lockline.render.documents.waitgraph import end_words, knot_words
@@ -163,8 +164,45 @@ def _chain(document: Document) -> list[str]:
     return [end_words(first)] if first is not None and len(first.path) + ends_at_lock >= _CHAIN else []
 
 
-def render(document: Document, style: Style, columns: int, kept: str | None = None) -> str:
-    """The screen; columns: of the terminal.  At 80 columns it has at most 24 lines.  kept: the recording's file."""
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How many sentences of a kind there is room for, and how many lines for one of them."""
+
+    remedies: int
+    proofs: int
+    others: int
+    chapters: int
+    besides: int
+    lines: int
+    lines_of_who: int
+    lines_of_remedy: int
+    lines_of_proof: int
+    lines_of_others: int
+
+
+def _room(step: int) -> _Room:
+    return _Room(
+        remedies=2 if step < 2 else 1,
+        proofs=max(1, 4 - step // 2),
+        others=max(1, 3 - step // 3),
+        chapters=max(2, 5 - step),
+        besides=2,
+        lines=3,
+        lines_of_who=1,
+        lines_of_remedy=2,
+        lines_of_proof=2 if step < 6 else 1,
+        lines_of_others=2 if step < 2 else 1,
+    )
+
+
+_WHOLE = _Room(*[99] * 10)
+
+
+def render(document: Document, style: Style, columns: int, kept: str | None = None, whole: bool = False) -> str:
+    """The screen; columns: of the terminal.  At 80 columns it has at most 24 lines.  kept: the recording's file.
+
+    whole: all that is known, in as many lines as that takes.
+    """
     verdict = document.verdict
     shown = [one for one in document.hypotheses if one.title != verdict.title]
     ruled_out = [_ruled_out(one) for one in shown if one.state == "ruled out"]
@@ -191,37 +229,42 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
     )
     heading = {"cause": "CAUSE", "nothing": "ANSWER", "unclear": "UNCLEAR"}[verdict.kind]
 
-    def parts(step: int) -> list[list[str]]:
-        proofs, many = max(1, 4 - step // 2), max(1, 3 - step // 3)
-        each, other = 2 if step < 6 else 1, 2 if step < 2 else 1
-        remedies = 2 if step < 2 else 1
-        main = filled(_label(heading), clean(_cause(document), style), columns, 3)
+    def parts(room: _Room) -> list[list[str]]:
+        many, other, each = room.others, room.lines_of_others, room.lines_of_proof
+        short = room.lines_of_remedy
+        main = filled(_label(heading), clean(_cause(document), style), columns, room.lines)
         main += filled(_label("SURE"), f"{verdict.confidence}; {_ENDED[verdict.ended]}", columns, 2)
-        main += _part("WHO", [verdict.culprit] if verdict.culprit else [], style, columns, 1, 1)
-        main += _part("DO", verdict.remedies, style, columns, remedies, 2)
-        proof = _part("PROOF", verdict.proof, style, columns, proofs, each)
-        proof += _part("CHAIN", _chain(document), style, columns, 1, 2)
+        main += _part("WHO", [verdict.culprit] if verdict.culprit else [], style, columns, 1, room.lines_of_who)
+        main += _part("DO", verdict.remedies, style, columns, room.remedies, short)
+        proof = _part("PROOF", verdict.proof, style, columns, room.proofs, each)
+        proof += _part("CHAIN", _chain(document), style, columns, 1, short)
         proof += _part("IF GONE", _bound_of_cause(document), style, columns, 1, each)
         rest = _part("ALSO", others, style, columns, many, other)
         rest += _part("RULED", ruled_out, style, columns, many, other)
         rest += _part("UNKNOWN", unknown, style, columns, many, other)
-        if verdict.kind != "cause":
-            rest += _part("BESIDES", stalled, style, columns, 2, 2)
-        steps = filled(_label("STEPS"), clean("; ".join(_cost_of(one) for one in document.steps), style), columns, 3)
-        steps += filled(_label("COST"), clean(_cost(document), style), columns, 3)
-        left = (
-            max(0, len(verdict.remedies) - remedies)
-            + max(0, len(verdict.proof) - proofs)
-            + sum(max(0, len(texts) - many) for texts in (others, ruled_out, unknown))
+        if verdict.kind != "cause" or whole:
+            rest += _part("BESIDES", stalled, style, columns, room.besides, short)
+        steps = filled(
+            _label("STEPS"), clean("; ".join(_cost_of(one) for one in document.steps), style), columns, room.lines
         )
-        more = [f"lockline report {kept}"] if kept is not None else []
-        more += [f"{left} more: --format json"] if left else []
+        steps += filled(_label("COST"), clean(_cost(document), style), columns, room.lines)
+        texts = (
+            (verdict.remedies, room.remedies),
+            (verdict.proof, room.proofs),
+            *((one, many) for one in (others, ruled_out, unknown)),
+        )
+        left = sum(max(0, len(one) - most) for one, most in texts)
+        # The shortest first: a path may be long.
+        more = [f"{left} more with {'--long' if kept is None else '--why --all'}"] if left else []
+        more += [f"lockline report {kept}"] if kept is not None else []
         if more:
             steps += filled(_label("MORE"), clean("; ".join(more), style), columns, 1)
         followed = document.followed
         told: list[str] = []
         if followed is not None and len(followed.chapters) + followed.left_out > 1:
-            told = story(followed, style, columns, max(2, 5 - step), other)
+            told = story(followed, style, columns, room.chapters, other)
         return [[_header(document, style, columns)], main, told, proof, rest, steps]
 
-    return fitted(parts, _STEPS)
+    if whole:
+        return paragraphs(parts(_WHOLE))
+    return fitted(lambda step: parts(_room(step)), _STEPS)
