@@ -170,21 +170,27 @@ def test_goroutines_that_are_idle(
 
 @pytest.mark.alone  # it costs too much only where it gets its share of the CPUs
 def test_a_channel_that_costs_too_much(live: Path, recording: Path, program: Path) -> None:
-    """Goroutines that do nothing but send: they are no longer followed, and mutexes are."""
+    """Goroutines that do nothing but send: these are the first that are no longer followed.
+
+    Of 10 % of the CPUs a fast machine's traps may take less; 1 % may be too little for the mutexes as well.
+    """
     if (os.cpu_count() or 1) > MANY_CPUS:
-        pytest.skip("one channel cannot take a tenth of so many CPUs")
+        pytest.skip("one channel cannot take a hundredth of so many CPUs")
     with subprocess.Popen([program, "busy"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
         command = [live / "bin/lockline-collect", "record", "--futex", "--go", "-p", str(process.pid), "-d", "4s"]
-        ran = subprocess.run([*command, "-o", recording], capture_output=True, text=True, check=False, timeout=120)
+        command += ["--go-traps", "1", "-o", recording]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         process.communicate("\n\n")
     assert ran.returncode == 0, ran.stderr
-    assert "goroutines that send are no longer followed" in ran.stderr
+    assert "take more than 1 % of the CPUs' time; goroutines that send are no longer followed" in ran.stderr
     with open_recording(recording) as opened:
-        lost = "SELECT name, count FROM loss WHERE name IN ('go_followed', 'go_sends_stopped', 'go_stopped')"
-        assert set(opened.raw(lost)) == {("go_followed", 1), ("go_sends_stopped", 1), ("go_stopped", 0)}
+        lost = "SELECT name, count FROM loss WHERE name IN ('go_followed', 'go_sends_stopped')"
+        assert set(opened.raw(lost)) == {("go_followed", 1), ("go_sends_stopped", 1)}
+    sends, _, others = ran.stderr.partition("goroutines that send are no longer followed")
+    assert "goroutines are no longer followed" not in sends, others
 
 
 def test_a_process_that_is_no_go_program(live: Path, recording: Path) -> None:

@@ -240,6 +240,8 @@ static void sizes(void)
 	refused("record --sample 0", "out of range");
 	refused("record --futex-stacks 15", "needs --futex");
 	refused("record --futex --futex-stacks 0", "out of range");
+	refused("record --futex -p 1 --go-traps 5", "--go-traps needs --go");
+	refused("record --futex -p 1 --go --go-traps 101", "out of range");
 	refused("record --possible-cpus 8", "--sizes");
 	refused("record --sizes -- true", "COMMAND");
 	accepted("record --sizes --possible-cpus 256");

@@ -65,6 +65,7 @@ struct options {
 	__u32 ldlat;            /* --ldlat CYCLES; 0: perf's default */
 	bool hitm;              /* --hitm */
 	__u32 futex_stacks;     /* --futex-stacks N; in a second; 0: as many as usual */
+	__u32 go_traps;         /* --go-traps PERCENT; 0: as usual */
 	__u32 hitm_rate;        /* --hitm-rate N; samples per second, event and CPU */
 	const char *hitm_event; /* --hitm-event EVENT; NULL: the PMU's own memory events */
 	bool l3_misses;         /* --l3-misses */

@@ -81,6 +81,10 @@ int record_options_check(struct options *options)
 		message("--futex-stacks needs --futex");
 		return -EINVAL;
 	}
+	if (options->go_traps && !options->go) {
+		message("--go-traps needs --go");
+		return -EINVAL;
+	}
 	if (hitm_options_check(options))
 		return -EINVAL;
 	if (!options->perf)

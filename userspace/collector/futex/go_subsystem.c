@@ -24,8 +24,8 @@
 #include "probes/probes.h"
 #include "recording/recording_rows.h"
 
-/* The share of the CPUs' time that traps may take: beyond it the uprobes are taken away. */
-#define MOST_SHARE 0.1
+/* The share of the CPUs' time that traps may take, percent: beyond it the uprobes are taken away. */
+#define MOST_SHARE 10
 /* How long one takes is measured: the least of so many times so many. */
 #define TRAP_ROUNDS 5
 #define TRAP_CALLS  40
@@ -69,7 +69,8 @@ struct go_probes {
 	__u32 cpus;
 	long online;
 	double trap_ns;
-	__u64 own_traps; /* while that was measured */
+	__u32 most_share; /* percent */
+	__u64 own_traps;  /* while that was measured */
 	__u64 looked_ns, looked_traps;
 	__u64 followed;     /* processes */
 	bool ended[GROUPS]; /* too many traps */
@@ -345,9 +346,9 @@ static void tell_cost(struct go_probes *go)
 	usleep(LOOK_US);
 	traps = counted(go, -1) - traps;
 	took = now_ns() - begin_ns;
-	message("%s: %.0f times a second now, %.1f us each: %.1f %% of the time of %ld CPUs; beyond %.0f %% it stops",
+	message("%s: %.0f times a second now, %.1f us each: %.1f %% of the time of %ld CPUs; beyond %u %% it stops",
 		what_traps, traps / (took / 1e9), go->trap_ns / 1e3, 100 * share_of(go, traps, took), go->online,
-		100 * MOST_SHARE);
+		go->most_share);
 }
 
 static int attach_to(struct go_probes *go, const __u32 *tgids, size_t count)
@@ -391,6 +392,7 @@ static int open_go(struct ground *ground, void **state)
 	go->bpf = ground->probes->bpf;
 	go->recording = ground->recording;
 	go->cpus = ground->sizing->cpus;
+	go->most_share = ground->options->go_traps ?: MOST_SHARE;
 	go->online = sysconf(_SC_NPROCESSORS_ONLN);
 	err = maps_map(&go->states, go->bpf->maps.futex_states);
 	if (!err) {
@@ -420,8 +422,8 @@ static int follow_command(void *state, struct ground *ground)
 	int err = attach_to(go, &tgid, 1);
 
 	if (!err && is_attached(go) && !ground->options->quiet)
-		message("%s: %.1f us each; beyond %.0f %% of the time of %ld CPUs it stops", what_traps,
-			go->trap_ns / 1e3, 100 * MOST_SHARE, go->online);
+		message("%s: %.1f us each; beyond %u %% of the time of %ld CPUs it stops", what_traps,
+			go->trap_ns / 1e3, go->most_share, go->online);
 	return err;
 }
 
@@ -432,8 +434,8 @@ static void stop_most(struct go_probes *go, __u64 traps)
 
 	while (group < LOCKS && !go->list[group].count)
 		group++;
-	message("--go: %llu traps in the last second take more than %.0f %% of the CPUs' time; %s no longer followed",
-		traps, 100 * MOST_SHARE, groups[group].told);
+	message("--go: %llu traps in the last second take more than %u %% of the CPUs' time; %s no longer followed",
+		traps, go->most_share, groups[group].told);
 	detach(&go->list[group]);
 	go->ended[group] = true;
 }
@@ -446,7 +448,7 @@ static int bound(void *state, struct ground *ground)
 	if (!is_attached(go) || now - go->looked_ns < 1000000000ull)
 		return 0;
 	traps = counted(go, -1);
-	if (share_of(go, traps - go->looked_traps, now - go->looked_ns) > MOST_SHARE)
+	if (share_of(go, traps - go->looked_traps, now - go->looked_ns) > go->most_share / 100.0)
 		stop_most(go, traps - go->looked_traps);
 	go->looked_ns = now;
 	go->looked_traps = traps;
