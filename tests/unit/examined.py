@@ -210,7 +210,13 @@ def user_mutex(scene: Scene, waits: int = 400) -> None:
 
 
 def mutex_beside_file(scene: Scene) -> None:
-    """Half a thread waits for a program's mutex, and one for a lock file."""
+    """Half a thread waits for a program's mutex, and one for a lock file: now this job, now that one."""
+    user_mutex(scene)
+    scene.builder.insert("sleeper", [(job, "job", "locks_lock_inode_wait", 5) for job in (80, 81)])
+
+
+def mutex_beside_queue(scene: Scene) -> None:
+    """The same, and a job that starts when another one has ended."""
     user_mutex(scene)
     scene.builder.insert("sleeper", [(80, "job", "locks_lock_inode_wait", 10)])
 
@@ -623,8 +629,17 @@ CASES |= {
         mutex_beside_file,
         "user-lock",
         (
-            "ANSWER On average 1 thread (looked 10 times) of job (80) waits for a lock on a file",
+            "ANSWER On average 1 thread (looked 10 times) of job (80) and 1 more of that name waits for a lock on a",
             "Programs' own locks keep 0.50 threads waiting on average, all of them for cache_lock of server (70).",
+        ),
+        meta={"sleep_looks": 10, "sleep_threads": 10, "sleep_threads_looked_at": 10},
+    ),
+    "a program's lock beside a job that is queued": Case(
+        mutex_beside_queue,
+        "user-lock",
+        (
+            "ANSWER Programs wait mostly for locks of their own: on average 0.50 threads, all of them for cache_lock",
+            "Besides, on average 1 thread (looked 10 times) of job (80) waits for a lock on a file",
         ),
         meta={"sleep_looks": 10, "sleep_threads": 10, "sleep_threads_looked_at": 10},
     ),

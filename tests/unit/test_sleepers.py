@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What threads slept in: read from a recording, and on the first screen."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -130,6 +130,35 @@ def test_a_semaphore_has_another_question(made: Callable[..., Made]) -> None:
     text = text_of(report)
     assert "On average 1 thread (looked 10 times) of job (70) waits for a semaphore of System V (semop)." in text
     assert "shows who had it last" in text
+
+
+ALONE = (("/run/job.lock", 70, "job", 99, "cron", 5),)
+IN_TURN = (("/run/job.lock", 70, "job", 71, "job", 3), ("/run/job.lock", 71, "job", 70, "job", 2))
+
+
+@pytest.mark.parametrize(
+    ("seen", "files", "waits", "kind"),
+    [
+        # A job that starts when the other one has ended, beside threads that contend: 0.9 of one, and 2 ms of 1 s.
+        ({70: 10}, ALONE, 900, "one lock"),
+        ({70: 10}, (), 900, "one lock"),
+        ({70: 10}, ALONE, 2, "other locks"),
+        # Two that take turns, and one that waits again and again.
+        ({70: 5, 71: 5}, IN_TURN, 900, "other locks"),
+        ({70: 9}, ALONE, 700, "other locks"),
+        # Jobs of two files, each with its own queue, and a queue of two.
+        ({70: 10, 80: 10}, (*ALONE, ("/run/other.lock", 80, "job", 98, "cron", 5)), 900, "one lock"),
+        ({70: 10, 80: 10}, (*ALONE, ("/run/job.lock", 80, "job", 99, "cron", 5)), 900, "other locks"),
+        ({70: 10, 80: 10}, (), 900, "other locks"),
+    ],
+)
+def test_a_queue_of_one_job_is_no_contention(
+    made: Callable[..., Made], seen: Mapping[int, int], files: Sequence[tuple[Any, ...]], waits: int, kind: str
+) -> None:
+    rows = [(tgid, "job", "locks_lock_inode_wait", looks) for tgid, looks in seen.items()]
+    report = report_of(made, rows, files, waits=waits)
+    assert make_answer(report).kind == kind
+    assert "a lock on a file (flock, fcntl)" in text_of(report) or "locks on 2 files" in text_of(report)
 
 
 def test_much_waiting_in_the_kernel_stays_the_answer(made: Callable[..., Made]) -> None:

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from lockline.analysis.findings import Finding, Lock
 from lockline.analysis.model import Figures, LockWaits, OutlierWait, Report
+from lockline.analysis.sleepers import Sleepers
 from lockline.analysis.user_space.futex_waits import LOCK, PARKED, UNCLEAR
 from lockline.analysis.user_space.user_evidence import INTERPRETERS
 from lockline.base.values import dataclass
@@ -172,6 +173,16 @@ def make_answer(report: Report) -> Answer:
     return replace(_of_kind(report), at_barriers=_at_barriers(report), unclear_waiting=_unclear_waiting(report))
 
 
+def _others_lead(sleepers: Sleepers | None, contention: float) -> bool:
+    """Whether more threads wait for locks on files and semaphores than for all others, and not by intent alone."""
+    if sleepers is None:
+        return False
+    others = sleepers.waiting(*OTHER_LOCKS)
+    if contention >= NEGLIGIBLE_USER_SHARE:
+        others -= sleepers.queued_alone()
+    return others >= NEGLIGIBLE_USER_SHARE and others > contention
+
+
 def _of_kind(report: Report) -> Answer:
     total_ns = report.totals.wait_ns
     cost = cost_of(report, [(kind.kind, kind.figures) for kind in report.kinds])
@@ -184,8 +195,7 @@ def _of_kind(report: Report) -> Answer:
     why = _not_enough(report)
     if why:
         return Answer("not enough recorded", cost, whole, 0.0, longest, user, why)
-    others = report.sleepers.waiting(*OTHER_LOCKS) if report.sleepers is not None else 0.0
-    if others >= NEGLIGIBLE_USER_SHARE and others > max(waiting, user or 0.0):
+    if _others_lead(report.sleepers, max(waiting, user or 0.0)):
         return Answer("other locks", cost, whole, 0.0, longest, user)
     if user is not None and user > waiting and _user_matters(report, user):
         return Answer("user space", cost, whole, 0.0, longest, user)

@@ -21,6 +21,8 @@ FUTEX, INPUT, NAP = "futex", "input", "nap"
 # nothing runs a pool is idle, and nobody holds a lock for long without running or sleeping elsewhere.
 _SEVERAL = 1.5
 _BUSY = 0.3
+# Of the looks at a thread that waits all the time: one may meet it at the begin of its wait, or at its end.
+_MISSED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,23 @@ class Sleepers:
     def waiting(self, *kinds: str) -> float:
         """Threads that sleep in one of these ways, on average."""
         return sum(one.threads for one in self.asleep if one.kind in kinds)
+
+    def queued_alone(self) -> float:
+        """Threads that wait for a file's lock at every look, with nobody else: jobs that start one after the other.
+
+        That wait is meant: who takes such a lock wants to run when the other one has ended.  Where several wait for one
+        file, or a wait ends and another one begins, they contend.
+        """
+        for_files = [one for one in self.asleep if one.kind == "file-lock"]
+        waiters: defaultdict[str, set[int]] = defaultdict(set)
+        for lock in self.file_locks:
+            waiters[lock.file].add(lock.waiter)
+
+        def is_alone(tgid: int) -> bool:
+            files = [of_file for of_file in waiters.values() if tgid in of_file]
+            return all(len(of_file) == 1 for of_file in files) if files else len(for_files) == 1
+
+        return sum(one.threads for one in for_files if abs(one.threads - 1) <= _MISSED and is_alone(one.tgid))
 
 
 def _kind(function: str) -> tuple[str, str]:
