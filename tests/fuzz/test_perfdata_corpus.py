@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every perf.data file that the fuzzer kept is read or refused, under the sanitizers and by the command itself."""
+"""Every perf.data file that the fuzzer kept is read or refused, under the sanitizers and by the command itself.
+
+And files of other processes, by what the naming helper reads them with.
+"""
 
 import subprocess
 from pathlib import Path
@@ -13,9 +16,11 @@ FILES = sorted(CORPUS.iterdir())
 
 
 @pytest.mark.laboratory
-def test_the_sanitizers_find_nothing() -> None:
+@pytest.mark.parametrize("name", ["perfdata", "helper"])
+def test_the_sanitizers_find_nothing(name: str) -> None:
     make(Path(__file__).parent)
-    command = [TOP / "build" / "tests" / "perfdata_fuzz", "-runs=0", "-close_fd_mask=2", "-rss_limit_mb=1024", CORPUS]
+    fuzzer, corpus = TOP / "build" / "tests" / f"{name}_fuzz", CORPUS.parent / name
+    command = [fuzzer, "-runs=0", "-close_fd_mask=2", "-rss_limit_mb=1024", corpus]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
