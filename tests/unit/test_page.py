@@ -6,6 +6,7 @@ tests/page looks at them in a browser.
 
 import base64
 import hashlib
+import html
 import re
 import unicodedata
 from collections import Counter
@@ -76,6 +77,22 @@ def pages(recordings: dict[str, Path], directory: Path) -> dict[str, Page]:
 def report_of(recording: Path, **selection: Any) -> Report:
     with open_recording(recording) as opened:
         return make_report(opened, Selection(**selection), 0)
+
+
+def test_a_page_of_lines_answers_as_the_screen_does(
+    recordings: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a line that costs little it does not say how to move its members."""
+    text = TOP / "tests" / "c2c" / "reader_and_writer.txt"
+    for command in (["watch", "-i", str(recordings["watched"])], ["c2c", "report", str(text)]):
+        assert cli.main(command) == 0
+        screen = capsys.readouterr().out
+        page(tmp_path, *command)
+        answers = re.findall(r'class="answer">([^<]*)<', (tmp_path / "page.html").read_text(encoding="utf-8"))
+        label = " ".join(html.unescape(answers[0]).split()[:5])
+        assert f"ANSWER  {label}" in screen
+        for todo in answers[1:]:
+            assert todo.removeprefix("What to do: ").rstrip(".")[:30] in " ".join(screen.split())
 
 
 def test_no_page_loads_anything(recordings: dict[str, Path], tmp_path: Path) -> None:

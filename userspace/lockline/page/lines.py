@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from lockline.base.numbers import counted
 from lockline.c2c.live import LiveReport
 from lockline.c2c.model import C2cReport, LineReport, Part
+from lockline.c2c.worth import Worth, worth_of_report
 from lockline.page import svg
 from lockline.page.document import Page, Section, figure, render
 from lockline.page.html import Content, Markup, Writer, joined
 from lockline.page.redact import Redactor
-from lockline.render import c2c_text, watch_text
+from lockline.render import c2c_text, lines_screen, watch_text
 
 # Lines with a map of their own.
 MAPS = 30
@@ -67,9 +68,17 @@ def _map(report: LineReport, write: Writer, label: str) -> Markup:
     return svg.lanes(write, label, rows, 0, report.line.size or 64, lambda bytes_: f"{bytes_:g} B")
 
 
-def _lines(reports: Sequence[LineReport], write: Writer) -> Section:
+def _advice(report: LineReport, worth: Worth, write: Writer) -> Markup | None:
+    """What to do about a line; of one that costs little that, first."""
+    todo = lines_screen.todo_words(report, worth, write.style)
+    if report.advice is None or (worth.known and worth.acting):
+        return write("p", todo) if report.advice is not None else None
+    return write("p", f"Not worth acting on: {todo}." if worth.known else f"Too little was seen: {todo}.")
+
+
+def _lines(lines: Sequence[tuple[LineReport, Worth]], write: Writer) -> Section:
     parts = []
-    for number, report in enumerate(reports[:MAPS], 1):
+    for number, (report, worth) in enumerate(lines[:MAPS], 1):
         name = c2c_text.name_of(report, write.style)
         verdict = report.judgement
         words = f"Verdict: {verdict.verdict}, {verdict.confidence} confidence."
@@ -78,51 +87,68 @@ def _lines(reports: Sequence[LineReport], write: Writer) -> Section:
             " written, and taken by another CPU. The more a part stands out, the more often. The table says by whom."
         )
         drawing = _map(report, write, f"Map of cache line {number}, {name}")
-        advice = write("p", report.advice.text) if report.advice is not None else None
         parts.append(
             write(
                 "div",
                 write("h3", f"{number}. {name}"),
                 write("p", words),
                 write.list((*verdict.evidence, *verdict.doubts)),
-                advice,
+                _advice(report, worth, write),
                 figure(write, f"line-{number}", caption, drawing, _table(report, write), chart=False),
                 id=f"line-{number}",
             )
         )
-    if len(reports) > MAPS:
-        parts.append(write("p", f"{len(reports) - MAPS:,} more lines are in the text report.", class_="note"))
+    if len(lines) > MAPS:
+        parts.append(write("p", f"{len(lines) - MAPS:,} more lines are in the text report.", class_="note"))
     return Section("lines", "Cache lines", joined(parts) if parts else write("p", "No line moves between the CPUs."))
 
 
 def live_sections(report: LiveReport, write: Writer) -> list[Section]:
     """The lines of a recording, as parts of its page."""
-    return [_lines([line.report for line in report.lines], write)]
+    return [_lines(_judged(report), write)]
+
+
+def _judged(report: LiveReport) -> list[tuple[LineReport, Worth]]:
+    return [(line.report, worth) for line, worth in lines_screen.watched_lines(report)]
 
 
 def make_live_page(report: LiveReport, write: Writer, redact: bool = False) -> str:
     """The page of `lockline watch`, as a file; redact: without names of hosts and commands."""
     report = Redactor().inside(report) if redact else report
     text = watch_text.render(report, write.style).rstrip("\n").split("\n")
-    return _page("Watched cache lines", report.c2c, text, write)
+    return _page("Watched cache lines", report.c2c, _judged(report), text, write)
 
 
 def make_c2c_page(report: C2cReport, write: Writer, redact: bool = False) -> str:
     """The page of `lockline c2c report`, as a file; redact: without names of hosts and commands."""
     report = Redactor().inside(report) if redact else report
-    return _page("Cache lines", report, c2c_text.render(report, write.style).rstrip("\n").split("\n"), write)
+    text = c2c_text.render(report, write.style).rstrip("\n").split("\n")
+    return _page("Cache lines", report, [(line, worth_of_report(line, report)) for line in report.lines], text, write)
 
 
-def _page(title: str, report: C2cReport, text: Sequence[str], write: Writer) -> str:
+def _answer(lines: Sequence[tuple[LineReport, Worth]], text: Sequence[str], write: Writer) -> Section:
+    """As the first screen has it: whether to act, and what to do; without a line the text's second paragraph."""
+    if lines:
+        words = [lines_screen.answer_words(*lines[0], write.style)]
+        todo = lines_screen.todo_words(*lines[0], write.style)
+        words += [f"What to do: {todo.rstrip('.')}."] if todo else []
+    else:
+        words = ["\n".join(text).split("\n\n")[1]] if "" in text else ["No line."]
+    return Section(
+        "answer", "The answer", joined([write("p", " ".join(each.split()), class_="answer") for each in words])
+    )
+
+
+def _page(
+    title: str, report: C2cReport, lines: Sequence[tuple[LineReport, Worth]], text: Sequence[str], write: Writer
+) -> str:
     machine = report.machine
     parts = [f"Linux {machine.kernel_release}" if machine.kernel_release else None]
     parts.append(counted(machine.cpus, "CPU") if machine.cpus else None)
     missing = [*report.coverage.missing, *report.notes, *(f"{place}: {why}" for place, why in report.problems)]
-    # The text's second paragraph.
-    answer = "\n".join(text).split("\n\n")[1:2] or ["No line."]
     sections = (
-        Section("answer", "The answer", write("p", " ".join(answer[0].split()), class_="answer")),
-        _lines(report.lines, write),
+        _answer(lines, text, write),
+        _lines(lines, write),
         Section("text", "The whole report", write.lines(text)),
         Section("missing", "What the figures lack", write.list(missing) if missing else write("p", "Nothing.")),
     )

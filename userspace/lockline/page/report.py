@@ -48,7 +48,7 @@ def _answer(report: Report, write: Writer) -> Section:
         joined(
             (
                 write("p", screen_answer.answer_words(report, answer, write.style), class_="answer"),
-                write.table("In figures", ("what", "how much"), facts, (0, 1)),
+                write.table("The kernel's locks in figures", ("what", "how much"), facts, (0, 1)),
                 write("p", trust, " ", write("a", "What the figures lack", href="#missing")),
             )
         ),
@@ -98,7 +98,14 @@ def _timeline(series: Series, write: Writer) -> Section:
         )
     )
     zoom = write("p", write("span", id="zoomed", role="status"), class_="note")
-    content = figure(write, "timeline", "Threads that wait at each moment, on average.", drawing, table, note.strip())
+    content = figure(
+        write,
+        "timeline",
+        "Threads that wait for the kernel's locks at each moment, on average.",
+        drawing,
+        table,
+        note.strip(),
+    )
     return Section("timeline", "Waiting over time", joined((content, zoom)))
 
 

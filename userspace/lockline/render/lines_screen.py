@@ -97,17 +97,19 @@ def answer_words(line: LineReport, worth: Worth, style: Style) -> str:
     return f"{head}: {how}. {_threshold(worth)}{plain}{members}"
 
 
-def _todo(line: LineReport, worth: Worth, command: str, style: Style, columns: int, most: int) -> list[str]:
-    advice = line.advice
+def todo_words(line: LineReport, worth: Worth, style: Style) -> str:
+    """What to do; "" where nobody knows yet."""
     if not worth.known:
-        todo = _unknown(line.judgement)[1] or "watch or sample for longer, while the load runs"
-        return filled("DO      ", clean(todo, style), columns, most)
+        return clean(_unknown(line.judgement)[1] or "watch or sample for longer, while the load runs", style)
     if not worth.acting:
-        return filled("DO      ", "leave it as it is", columns, most)
-    if advice is None:
-        return filled("DO      ", f"see who uses it: {command}", columns, most)
-    lines = filled("DO      ", clean(advice.text, style), columns, most)
-    return lines + (filled("        But: ", clean(advice.warning, style), columns, 2) if advice.warning else [])
+        return "leave it as it is"
+    return clean(line.advice.text, style) if line.advice is not None else ""
+
+
+def _todo(line: LineReport, worth: Worth, command: str, style: Style, columns: int, most: int) -> list[str]:
+    lines = filled("DO      ", todo_words(line, worth, style) or f"see who uses it: {command}", columns, most)
+    warning = line.advice.warning if worth.known and worth.acting and line.advice is not None else ""
+    return lines + (filled("        But: ", clean(warning, style), columns, 2) if warning else [])
 
 
 def _settled(line: LineReport, worth: Worth, style: Style, columns: int, most: int) -> list[str]:
@@ -219,17 +221,22 @@ def _more(command: str, flags: str, columns: int, kept: bool) -> list[str]:
     return filled("MORE    ", f"{command} {flags}" if kept else flags, columns, 2)
 
 
+def watched_lines(report: "LiveReport") -> list[tuple["LiveLine", Worth]]:
+    """The lines that are worth acting on first, then by what they cost."""
+    everywhere = report.c2c.transfers
+    return sorted(
+        ((line, worth_of_line(line, report.pairs, everywhere)) for line in report.lines),
+        key=lambda pair: (not pair[1].acting, -(pair[1].cpu or 0.0)),
+    )
+
+
 def render_watch(report: "LiveReport", style: Style, columns: int, kept: bool = True) -> str:
     """Of watched lines; columns: of the terminal.  kept: the recording is there to ask it for more."""
     columns = max(NARROWEST, columns)
     header = _header(report.c2c, "watch of", style, columns)
     if not report.lines:
         return fitted(lambda _: (header, ["ANSWER  No cache line was watched, or sampled, in this recording."]), 1)
-    everywhere = report.c2c.transfers
-    lines = sorted(
-        ((line, worth_of_line(line, report.pairs, everywhere)) for line in report.lines),
-        key=lambda pair: (not pair[1].acting, -(pair[1].cpu or 0.0)),
-    )
+    lines = watched_lines(report)
     first, worth = lines[0]
     command = f"lockline watch -i {shlex.quote(report.c2c.path)}" if kept else "lockline watch"
     trust = []
