@@ -10,9 +10,10 @@ from lockline.analysis.user_space.user_evidence import (
     PY_QUEUE,
     RUST_CHANNEL,
     TBB_QUEUE,
+    Calls,
 )
 from lockline.analysis.user_space.user_locks import recognise
-from user_words import WINDOW, parked
+from user_words import WINDOW, parked, word
 
 SEND = ("syscall", "std::thread::park", "std::sync::mpmc::array::Channel<T>::send", "load::publish")
 
@@ -93,6 +94,30 @@ PY_PUT = "py::Queue.put:/usr/lib/python3.12/queue.py"
 def test_threads_of_python_that_put_into_a_full_queue(functions: tuple[str, ...], full: bool) -> None:
     """Each at a lock of its own, which the thread releases that takes from the queue."""
     found = recognise(parked(functions, (9,), WINDOW * 9 // 10), set(), WINDOW)
+    assert [known.make for known in found if known.lock] == ([PY_QUEUE] if full else [])
+
+
+PY_PROCESSES = "/usr/lib/python3.12/multiprocessing"
+SEMAPHORE_WAIT = ("__new_sem_wait_slow64", "_multiprocessing_SemLock_acquire", "_PyEval_EvalFrameDefault")
+
+
+@pytest.mark.parametrize(
+    ("functions", "full"),
+    [
+        ((f"py::Queue.put:{PY_PROCESSES}/queues.py", "py::order:/srv/shop.py"), True),
+        ((f"py::JoinableQueue.put:{PY_PROCESSES}/queues.py",), True),
+        # Who takes; a semaphore of the program's; nobody knows the function.
+        ((f"py::Queue.get:{PY_PROCESSES}/queues.py",), False),
+        (("py::order:/srv/shop.py",), False),
+        ((), False),
+    ],
+)
+def test_processes_of_python_that_put_into_a_full_queue(functions: tuple[str, ...], full: bool) -> None:
+    """They share its semaphore, which the process posts that takes.  Of most waits the function is not known."""
+    named = Calls(1, (*SEMAPHORE_WAIT, *functions), (), 10, 10)
+    waits = (named, *(replace(named, task=task, functions=SEMAPHORE_WAIT) for task in (2, 3)))
+    entry = word(2, 4096, shared=1, wait_ns=2 * WINDOW, waits=waits, wakers_of=(Calls(9, (), (), 10, 0),))
+    found = recognise([entry], set(), WINDOW)
     assert [known.make for known in found if known.lock] == ([PY_QUEUE] if full else [])
 
 

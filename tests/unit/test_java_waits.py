@@ -3,7 +3,15 @@
 
 import pytest
 
-from lockline.analysis.user_space.user_evidence import JAVA_BARRIER, JAVA_QUEUE, JAVA_WAIT, Calls, Recognised, Seen
+from lockline.analysis.user_space.user_evidence import (
+    JAVA_BARRIER,
+    JAVA_CONDITION,
+    JAVA_QUEUE,
+    JAVA_WAIT,
+    Calls,
+    Recognised,
+    Seen,
+)
 from lockline.analysis.user_space.user_locks import recognise
 from lockline.recording.rows import Frame
 from user_words import WINDOW, parked, word
@@ -102,3 +110,29 @@ def test_threads_that_notify_each_other(
     words = parked((*functions, "Pool.take"), wakers, slept=slept)
     found = [(one.lock, one.unclear) for one in recognise(words, (), WINDOW) if one.make == JAVA_WAIT]
     assert found == ([(False, True)] if told else [])
+
+
+AWAIT = (
+    *PARKED,
+    f"{PACKAGE}ForkJoinPool.managedBlock",
+    f"{PACKAGE}locks.AbstractQueuedSynchronizer$ConditionObject.await",
+)
+
+
+@pytest.mark.parametrize(
+    ("functions", "wakers", "wait_ns", "told"),
+    [
+        (("JobQueue.take",), (2, 3, 4), WINDOW * 6 // 10, True),
+        # Another thread brings work; nobody has what they all wait for; the package's own class waits.
+        (("JobQueue.take",), (9,), WINDOW * 6 // 10, False),
+        (("JobQueue.take",), (2, 3, 4), WINDOW, False),
+        ((f"{PACKAGE}ScheduledThreadPoolExecutor$DelayedWorkQueue.take",), (2, 3, 4), WINDOW * 6 // 10, False),
+    ],
+    ids=["pool", "work", "nobody", "library"],
+)
+def test_threads_that_signal_each_other(
+    functions: tuple[str, ...], wakers: tuple[int, ...], wait_ns: int, told: bool
+) -> None:
+    """The same of a Condition."""
+    found = recognise(parked((*AWAIT, *functions), wakers, wait_ns), (), WINDOW)
+    assert [(one.lock, one.unclear) for one in found if one.make == JAVA_CONDITION] == ([(False, True)] if told else [])

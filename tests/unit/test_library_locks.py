@@ -7,6 +7,7 @@ import pytest
 
 from lockline.analysis.user_space.futex_waits import FutexStack
 from lockline.analysis.user_space.library_locks import LibraryLock, library_lock
+from lockline.analysis.user_space.user_evidence import PY_LOCK
 from lockline.recording.rows import Frame
 from test_c_library_locks import GLIBC, PROGRAM, futex, stack
 
@@ -96,3 +97,48 @@ def test_most_of_the_waits_are_in_it() -> None:
 def test_without_waits_the_wakes_tell() -> None:
     assert told(replace(waits(JEMALLOC, "", ""), role="waker")) is not None
     assert told() is None
+
+
+PYTHON = "/usr/lib/python3.12"
+OF_LOGGING = tuple(
+    f"py::{name}:{PYTHON}/logging/__init__.py" for name in ("Handler.acquire", "Handler.handle", "Logger._log", "info")
+)
+SERVE = "py::Shop.serve:/srv/shop.py"
+
+
+def told_of_python(*stacks: tuple[str, ...]) -> LibraryLock | None:
+    """Of a lock of Python with these functions of Python on the stacks of its waits."""
+    frames = [Frame(1, "PyThread_acquire_lock_timed", 0, "/usr/bin/python3.12")]
+    waits = [
+        replace(stack(10, "x"), frames=(*frames, *(Frame(2, name, 0, "[python]") for name in names)))
+        for names in stacks
+    ]
+    return library_lock(replace(futex(*waits), make=PY_LOCK))
+
+
+def test_a_lock_that_a_module_of_python_has_for_itself() -> None:
+    found = told_of_python((*OF_LOGGING, SERVE), ())
+    # Of the second nobody knows the functions.
+    assert found == LibraryLock("Python's logging", "info", "shop.py:Shop.serve", 1.0)
+    assert found.logs
+    # Another module lies between it and the program; its lock is one of a Condition.
+    queue = (f"py::Condition.__enter__:{PYTHON}/threading.py", f"py::Queue.put:{PYTHON}/queue.py")
+    handler = f"py::QueueHandler.emit:{PYTHON}/logging/handlers.py"
+    assert told_of_python((*queue, handler, SERVE)) == LibraryLock("Python's queue", "Queue.put", "shop.py:Shop.serve", 1)
+
+
+@pytest.mark.parametrize(
+    "functions",
+    [
+        (SERVE,),
+        # It makes the lock for the program, or takes the program's lock for it; a package that is installed.
+        (f"py::Condition.__enter__:{PYTHON}/threading.py", SERVE),
+        (f"py::ExitStack.enter_context:{PYTHON}/contextlib.py", SERVE),
+        ("py::Pool.checkout:/usr/lib/python3/dist-packages/pool.py", SERVE),
+        ("py::Pool.checkout:/opt/app/lib/python3.12/site-packages/pool.py", SERVE),
+        # Nobody knows who calls it.
+        OF_LOGGING,
+    ],
+)
+def test_a_lock_of_the_program_in_python(functions: tuple[str, ...]) -> None:
+    assert told_of_python(functions) is None

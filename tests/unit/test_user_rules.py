@@ -315,6 +315,38 @@ def test_a_monitor_that_the_program_cannot_split(quiet: Report, class_name: str,
 
 
 @pytest.mark.parametrize(
+    ("methods", "todo"),
+    [
+        (("java.util.concurrent.ConcurrentHashMap.compute", "Shop.book"), "do less in what you give to compute()"),
+        (("java.util.Hashtable.get", "Shop.book"), "the class locks itself in each call"),
+        (("Shop.book", "java.util.TreeMap.compute"), "make the synchronized part shorter"),
+        ((), "make the synchronized part shorter"),
+    ],
+)
+def test_the_method_that_threads_wait_in_tells_what_locks_itself(
+    quiet: Report, methods: tuple[str, ...], todo: str
+) -> None:
+    """Where threads wait for monitors of many objects, and none has most of the waiting."""
+    frames = [Frame(1, "ObjectMonitor::enter", 0, "libjvm.so"), Frame(2, "HotSpot::monitorenter", 0, "[java]")]
+    frames += [Frame(3, name, 0, "[java]") for name in methods]
+    waits = FutexStack("waiter", 10, 10, 0, tuple(frames))
+    futex = replace(of_program(2, LOCK, 400 * MS, make=MONITOR), stacks=(waits,))
+    (found,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    assert told(found).next[0].startswith(todo)
+
+
+def test_what_to_do_about_the_lock_of_pythons_logging(quiet: Report) -> None:
+    file = "/usr/lib/python3.12/logging/__init__.py"
+    names = (f"py::Handler.acquire:{file}", f"py::info:{file}", "py::serve:/srv/shop.py")
+    waits = FutexStack("waiter", 10, 10, 0, tuple(Frame(3, name, 0, "") for name in names))
+    futex = replace(of_program(2, LOCK, 400 * MS, make=PY_LOCK), stacks=(waits,))
+    (found,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    words = told(found)
+    assert "a lock that Python's logging has for itself, in info(), called from shop.py:serve()" in words.title
+    assert words.next[0].startswith("a handler of logging has its lock until the line is written")
+
+
+@pytest.mark.parametrize(
     ("looks", "rule"),
     [
         ((HolderLook("D", "fsync", "folio_wait_bit", 15), HolderLook("R", "", "", 10)), "held-over-sleep"),

@@ -9,6 +9,7 @@ import pytest
 from lockline.analysis.user_space.futex_waits import SPIN, nature
 from lockline.analysis.user_space.hidden_waits import HiddenWaits, hidden_waits
 from lockline.analysis.user_space.user_evidence import (
+    ANY_BARRIER,
     BEHAVIOUR,
     OPENMP_BARRIER,
     OPENMP_LOCK,
@@ -86,6 +87,24 @@ def test_cxx_yields_in_one_function_of_its_library_and_sleeps_in_another() -> No
     slept = lock_word("std::__detail::__platform_wait<int>", "acquire", "run")
     (known,) = recognise([spun, slept], (2,), WINDOW)
     assert (known.words, known.make, known.lock) == ((2, 90), BEHAVIOUR, True)
+
+
+@pytest.mark.parametrize(
+    ("others", "rows_"),
+    [
+        # libstdc++ calls the barrier's futex shared.
+        ([], [(2, 90)]),
+        # Which of two barriers they yield at, nobody knows.
+        ([3], [(2,), (3,), (90,)]),
+    ],
+)
+def test_threads_yield_at_a_barrier_before_they_sleep_there(others: list[int], rows_: list[tuple[int, ...]]) -> None:
+    wait = "std::__tree_barrier<std::__empty_completion>::wait"
+    slept = [lock_word(wait, "phase", address=4096 * id_, id_=id_, shared=1) for id_ in (2, *others)]
+    found = recognise([yields(*by_four(wait, "phase")), *slept], (), WINDOW)
+    assert sorted(one.words for one in found) == rows_
+    assert {one.make for one in found} == {ANY_BARRIER}
+    assert sum(site.wait_ns for one in found for site in one.sites) == 3 * WINDOW + 10 * MS * len(slept)
 
 
 @pytest.mark.parametrize("shared", [0, 1])

@@ -60,7 +60,7 @@ SENTENCES: Mapping[str, str] = {
     "hot-py-object": "Threads of {process} wait for an object of Python, which one at a time may use[, in {where}]",
     "ocaml-stopped": "Domains of {process} wait for each other, to collect garbage: OCaml stops all of them for it",
     "python-stopped": "Threads of {process} wait while one of them stops all others[, to {purpose}][, in {where}]",
-    "hot-py-process-lock": "Processes of {process} wait for a lock of Python's multiprocessing[, in {where}]",
+    "hot-py-process-lock": "Processes of {process} wait for a Lock or Semaphore of Python's multiprocessing[, in {where}]",
     "slow-once": "Threads of {process} wait for a one-time initialization, which another one makes[, in {where}]",
     "slow-java-class": "Threads of {process} wait for the initialization of a class by another one[, in {where}]",
     "hot-py-semaphore": "Threads of {process} wait for a Semaphore of Python's threading[, in {where}]",
@@ -416,6 +416,14 @@ REMEDIES: Mapping[str, str] = {
         "make fewer objects, or collect less often: a larger minor heap (OCAMLRUNPARAM=s=8M, in words)"
     ),
     "ocaml-release": ("C code that the program calls can let others run meanwhile: caml_release_runtime_system()"),
+    "python-log-by-queue": (
+        "a handler of logging has its lock until the line is written: give the loggers a QueueHandler, and let one"
+        " QueueListener write (logging.handlers); log less"
+    ),
+    "python-permits": (
+        "of a Semaphore, hold a permit for less time; more permits let more processes in, if what they guard can serve"
+        " more at once"
+    ),
     "python-own-object": (
         "give each thread a list, dict or set of its own, and put them together at the end; or share it less often"
     ),

@@ -33,7 +33,7 @@ from lockline.analysis.user_space.c_library_locks import (
 )
 from lockline.analysis.user_space.critical_sections import released_in, waited_in, waits_by_function
 from lockline.analysis.user_space.futex_waits import LOCK, PAGE_FAULT, FutexWaits, HolderLook
-from lockline.analysis.user_space.java_locks import object_class
+from lockline.analysis.user_space.java_locks import locking_class, object_class
 from lockline.analysis.user_space.java_monitors import ENOUGH_LOOKS as ENOUGH_AT_MONITORS
 from lockline.analysis.user_space.java_monitors import heaviest, owner_of
 from lockline.analysis.user_space.library_locks import LibraryLock
@@ -245,11 +245,16 @@ def _of_java_lock(class_name: str) -> tuple[Remedy, ...]:
     return remedy("java-narrow-lock"), remedy("java-lock-events")
 
 
+def _locks_in(futex: FutexWaits, called: str) -> str:
+    """The class whose methods lock for themselves where threads wait: of the object, or else of the method."""
+    return called or (locking_class(futex) if futex.make == MONITOR else "")
+
+
 def _of_monitor(class_name: str) -> tuple[Remedy, ...]:
     """What to do about a Java monitor.  Classes of Java's own library lock themselves, and no program changes them."""
     if class_name.startswith("java.io."):
         return remedy("java-write-less"), remedy("java-lock-events")
-    if class_name.startswith("java.util.concurrent.ConcurrentHashMap$"):
+    if class_name.partition("$")[0] == "java.util.concurrent.ConcurrentHashMap":
         return remedy("java-compute-less"), remedy("java-lock-events")
     if class_name.startswith(_JAVA_LIBRARY) and not class_name.startswith(_JAVA_LANGUAGE):
         return remedy("java-call-less"), remedy("java-lock-events")
@@ -306,7 +311,9 @@ def _remedies(
         return (remedy("more-permits"),)
     if make == PY_OBJECT:
         return remedy("python-own-object"), remedy("python-copy-less")
-    if make in (PY_LOCK, PY_MUTEX, PY_PROCESS_LOCK) and waited:
+    if make == PY_PROCESS_LOCK and waited:
+        return remedy("shorten-function", function=Function(waited)), remedy("python-permits")
+    if make in (PY_LOCK, PY_MUTEX) and waited:
         return remedy("shorten-function", function=Function(waited)), remedy("do-less-with-it-held")
     if make in (PY_LOCK, PY_MUTEX):
         return remedy("python-which-lock", process=process), remedy("do-less-with-it-held")
@@ -465,6 +472,8 @@ def _of_library(library: CLibraryLock | LibraryLock) -> tuple[Remedy, ...]:
     """What to do about a lock of a library's own."""
     if isinstance(library, CLibraryLock):
         return _LIBRARY_REMEDIES[library.kind]
+    if library.logs:
+        return (remedy("python-log-by-queue"),)
     return (remedy("allocate-less"), remedy("more-arenas")) if library.allocates else (remedy("call-library-less"),)
 
 
@@ -569,7 +578,7 @@ def find(report: Report) -> list[Finding]:
                         waited_in(futex),
                         released,
                         any(len(stack.frames) > 1 for stack in futex.stacks),
-                        called,
+                        _locks_in(futex, called),
                     )
                 ),
                 impact=Impact(futex.to_blame_ns),

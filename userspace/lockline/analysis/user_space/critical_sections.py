@@ -14,10 +14,9 @@ from typing import TypeAlias
 
 from lockline.analysis.user_space.futex_waits import FutexStack, FutexWaits
 from lockline.analysis.user_space.program_functions import heaviest_name, is_own, own_name
+from lockline.analysis.user_space.run_times import JAVA_CODE
 from lockline.recording.rows import Frame
 
-# The module of code that a JVM made (userspace/collector/naming/naming_queue.c).
-_JAVA_CODE = "[java]"
 _GO_DEFER = re.compile(r"\.deferwrap\d+$")
 # Names of the program's functions on each stack, innermost first, with its samples.
 _Stacks: TypeAlias = Sequence[tuple[Sequence[str], int]]
@@ -43,7 +42,7 @@ def _called(futexes: Iterable[FutexWaits]) -> Mapping[Frame, Counter[str]]:
     for stack in _stacks(futexes, "waiter"):
         for inner, outer in pairwise(stack.frames):
             # A frame of a JVM has its method's address, wherever that calls.
-            if is_own(inner) and outer.module != _JAVA_CODE:
+            if is_own(inner) and outer.module != JAVA_CODE:
                 found[outer][own_name(inner)] += stack.samples
     return found
 

@@ -11,9 +11,12 @@ from collections.abc import Iterable
 from lockline.analysis.user_space.futex_waits import FutexWaits
 from lockline.analysis.user_space.java_monitors import class_of
 from lockline.analysis.user_space.program_functions import method_of
+from lockline.analysis.user_space.run_times import JAVA_CODE
 from lockline.analysis.user_space.user_evidence import MOST, OF_PACKAGE
 
 _PACKAGE = "java.util.concurrent."
+# Code that HotSpot makes for itself.
+_HOTSPOT = "HotSpot::"
 # What these classes are made of: a program that calls them makes a lock of its own.
 _PARTS = ("LockSupport", "AbstractQueuedSynchronizer", "AbstractQueuedLongSynchronizer")
 
@@ -45,3 +48,17 @@ def _lock_class(futex: FutexWaits) -> str:
 def object_class(futex: FutexWaits) -> str:
     """The class of a lock of Java: of the object whose monitor it is, or of java.util.concurrent; '': not known."""
     return _lock_class(futex) if futex.make in OF_PACKAGE else class_of(futex.monitors)
+
+
+def locking_class(futex: FutexWaits) -> str:
+    """The class of the Java method that most of the sampled waits for a monitor are right in; '' if no one has most."""
+    votes: Counter[str] = Counter()
+    every = 0
+    for stack in futex.stacks:
+        if stack.role == "waiter":
+            every += stack.samples
+            methods = (frame.symbol for frame in stack.frames if frame.module == JAVA_CODE)
+            method = next((name for name in methods if not name.startswith(_HOTSPOT)), "")
+            votes[method_of(method).rpartition(".")[0]] += stack.samples
+    name, samples = next(iter(votes.most_common(1)), ("", 0))
+    return name if samples >= MOST * every else ""

@@ -8,7 +8,14 @@ from collections.abc import Iterable
 
 from lockline.analysis.user_space.behaviour import wait_again
 from lockline.analysis.user_space.own_words import barrier_of, circles_in, notice_of, pool_of, take_turns
-from lockline.analysis.user_space.user_evidence import JAVA_BARRIER, JAVA_QUEUE, JAVA_WAIT, Processes, Recognised
+from lockline.analysis.user_space.user_evidence import (
+    JAVA_BARRIER,
+    JAVA_CONDITION,
+    JAVA_QUEUE,
+    JAVA_WAIT,
+    Processes,
+    Recognised,
+)
 
 _BARRIERS = ("java.util.concurrent.CyclicBarrier.", "java.util.concurrent.Phaser.")
 # Who waits for such an object's own lock waits for nobody to come.
@@ -29,12 +36,21 @@ _TAKES = tuple(
 # Not for a notice of the program's: Java's library waits for what the JVM does, for a thread's end, for the clock.
 _NOTICE = ("ObjectMonitor::wait",)
 _NOTICE_OF_JAVA = ("java.lang.ref.", "java.lang.Thread.join", "java.util.TimerThread", "InstanceKlass::initialize_impl")
+# A condition of the program's own.  What the package's own classes wait for is known by their methods.
+_CONDITION = ("ConditionObject.await",)
+_CONDITION_OF_JAVA = tuple(
+    f"java.util.concurrent.{name}"
+    for name in (
+        *("ArrayBlockingQueue", "LinkedBlockingQueue", "LinkedBlockingDeque", "PriorityBlockingQueue", "DelayQueue"),
+        *("ScheduledThreadPoolExecutor", "ThreadPoolExecutor", "CyclicBarrier"),
+    )
+)
 # Idle workers of the package's own pools.
 _WORKERS = (*_OWN_LOCK, "ThreadPoolExecutor.getTask")
 
 
 def java_waits(processes: Processes, window_ns: int) -> Iterable[Recognised]:
-    """Barriers of java.util.concurrent, its queues from which threads take what they put there, and Object.wait()."""
+    """Barriers of java.util.concurrent, its queues from which threads take what they put there, and conditions."""
     for words in processes.values():
         for circle in circles_in(words.values(), _BARRIERS, _OWN_LOCK):
             yield barrier_of(circle, JAVA_BARRIER, window_ns)
@@ -44,3 +60,6 @@ def java_waits(processes: Processes, window_ns: int) -> Iterable[Recognised]:
         for circle in circles_in(words.values(), _NOTICE, _NOTICE_OF_JAVA):
             if wait_again(circle) and take_turns(circle, window_ns):
                 yield notice_of(circle, JAVA_WAIT, window_ns)
+        for circle in circles_in(words.values(), _CONDITION, _CONDITION_OF_JAVA):
+            if wait_again(circle) and take_turns(circle, window_ns):
+                yield notice_of(circle, JAVA_CONDITION, window_ns)

@@ -4,16 +4,18 @@
 A library counts that a package has installed (/usr/lib, /lib), and an allocator wherever it lies.  Others are parts of
 the program: its authors can change them.  Between the C library's function for locking and the program's own function
 stand frames of the library's file.  If the outermost of them is itself a function for locking (QMutex::lock,
-g_mutex_lock), the lock is the program's.
+g_mutex_lock), the lock is the program's.  So it is with modules of Python's own library, and locks of its threading.
 """
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lockline.analysis.user_space.c_library_locks import stacks_that_tell
 from lockline.analysis.user_space.futex_waits import FutexStack, FutexWaits
-from lockline.analysis.user_space.program_functions import heaviest_name
+from lockline.analysis.user_space.program_functions import heaviest_name, own_name
+from lockline.analysis.user_space.run_times import PYTHON_CODE
+from lockline.analysis.user_space.user_evidence import PY_LOCK, PY_MUTEX
 from lockline.base.c_library import FUTEX_CALLERS, START, is_c_library
 from lockline.base.values import dataclass
 from lockline.recording.rows import Frame
@@ -33,6 +35,14 @@ _RUN_TIMES = re.compile(
     r"|erts\w*|lua[\d.-]*|perl)"
 )
 _INSTALLED = ("/usr/lib/", "/usr/lib64/", "/usr/lib32/", "/lib/", "/lib64/")
+# A function of Python's own library, as its stacks have it.
+_OF_PYTHON = re.compile(
+    rf"{re.escape(PYTHON_CODE)}(?P<function>[^:]+):.*/lib(?:64)?/python3[.\dt]*/"
+    r"(?P<module>(?!site-packages|dist-packages)[\w/]+?)(?:/__init__)?\.py"
+)
+# What makes locks for the program.
+_PYTHON_LOCKS = ("threading", "multiprocessing/synchronize")
+_PYTHON_MAKES = (PY_LOCK, PY_MUTEX)
 _ALLOCATORS = re.compile(r"lib(jemalloc|tcmalloc|mimalloc|tbbmalloc|hoard|scalloc|rpmalloc|snmalloc)")
 
 
@@ -53,6 +63,11 @@ class LibraryLock:
     def allocates(self) -> bool:
         """Whether the library is one for memory."""
         return _ALLOCATORS.match(self.library) is not None
+
+    @property
+    def logs(self) -> bool:
+        """Whether it is Python's module for logs."""
+        return self.library == _called("logging")
 
 
 def _library(module: str) -> str:
@@ -88,14 +103,39 @@ def _entry(frames: Sequence[Frame]) -> tuple[str, str, str] | None:
     return library, outermost, outside.symbol
 
 
-def _told_by(stacks: Sequence[FutexStack]) -> LibraryLock | None:
+def _called(module: str) -> str:
+    return f"Python's {module.replace('/', '.')}"
+
+
+def _python_entry(frames: Sequence[Frame]) -> tuple[str, str, str] | None:
+    """The same of a lock of Python."""
+    code = [frame for frame in frames if frame.symbol.startswith(PYTHON_CODE)]
+    modules = [(_OF_PYTHON.fullmatch(frame.symbol), frame) for frame in code]
+    while modules and modules[0][0] is not None and modules[0][0]["module"] in _PYTHON_LOCKS:
+        modules = modules[1:]
+    inner = modules[0][0] if modules else None
+    if inner is None:
+        return None
+    outermost = inner
+    for found, _ in modules:
+        if found is None or found["module"] != inner["module"]:
+            break
+        outermost = found
+    caller = next(filter(None, (own_name(frame) for _, frame in modules)), "")
+    function = outermost["function"]
+    return (_called(inner["module"]), function, caller) if caller and not _LOCKS.search(function) else None
+
+
+def _told_by(
+    stacks: Sequence[FutexStack], entry_of: Callable[[Sequence[Frame]], tuple[str, str, str] | None]
+) -> LibraryLock | None:
     every = 0
     found: Counter[str] = Counter()
     functions: Counter[tuple[str, str]] = Counter()
     callers: Counter[tuple[str, str]] = Counter()
     for stack in stacks:
         every += stack.samples
-        entry = _entry(stack.frames)
+        entry = entry_of(stack.frames)
         if entry is not None:
             library, function, caller = entry
             found[library] += stack.samples
@@ -114,4 +154,9 @@ def _told_by(stacks: Sequence[FutexStack]) -> LibraryLock | None:
 
 def library_lock(futex: FutexWaits) -> LibraryLock | None:
     """The library's own lock that a contended futex is; None if the sampled stacks do not tell that it is one."""
-    return _told_by(stacks_that_tell(futex))
+    stacks = stacks_that_tell(futex)
+    if futex.make in _PYTHON_MAKES:
+        # Of some waits nobody knows the functions in Python.
+        known = [stack for stack in stacks if any(frame.symbol.startswith(PYTHON_CODE) for frame in stack.frames)]
+        return _told_by(known, _python_entry)
+    return _told_by(stacks, _entry)

@@ -24,6 +24,7 @@ from lockline.analysis.user_space.user_evidence import (
     Site,
     by_waiting,
     expects_2,
+    is_yields,
     open_ns,
     seems_mutex,
     share_from,
@@ -156,16 +157,30 @@ def barriers(processes: Processes) -> Iterator[Recognised]:
             name=_whole_name(entry.futex.name, 4),
             sites=sites_of((entry,)),
         )
+    # libstdc++ calls their futexes shared, and the yields are no futex: of a process both.
+    there: defaultdict[int, list[Seen]] = defaultdict(list)
     for entry in _waited_from(processes, _STD_BARRIER_WAITS, HALF):
+        there[entry.futex.tgid].append(entry)
+    for of_process in there.values():
+        yield from _std_barriers(of_process)
+
+
+def _std_barriers(there: Sequence[Seen]) -> Iterator[Recognised]:
+    """Barriers of a process whose threads yield before they sleep; where there is one, the yields are at that one."""
+    yields = [entry for entry in there if is_yields(entry)]
+    slept = [entry for entry in there if not is_yields(entry) and not expects_2(entry.total)]
+    one = [*slept, *yields] if yields and len(slept) == 1 else []
+    left = [entry for entry in there if entry not in one]
+    for parts in ([one] if one else []) + [[entry] for entry in left]:
         # Rust's has a mutex, for which those queue that come or leave at once.
-        mutex = expects_2(entry.total)
+        mutex = expects_2(parts[0].total)
         yield Recognised(
-            (entry.futex.id,),
+            tuple(entry.futex.id for entry in parts),
             ANY_BARRIER,
             lock=False,
             sure="high",
             why="a barrier's own mutex" if mutex else "threads wait at a barrier until the last one comes",
-            sites=() if mutex else sites_of((entry,)),
+            sites=() if mutex else sites_of(parts),
         )
 
 

@@ -33,16 +33,18 @@ _SEMAPHORES = ("py::Semaphore.acquire:",)
 _TAKES = ("py::Queue.get:",)
 # Where all of these wait.
 _NOTICE = "py::Condition.wait:"
+# multiprocessing's Lock and Semaphore, and what its queues are made of.
+SEMLOCK_WAITS = ("_multiprocessing_SemLock_acquire", "semlock_acquire")
 
 
-def _tells(call: Calls) -> bool:
+def tells(call: Calls) -> bool:
     """Whether a wait has a function that says what it is for: of some only the innermost one is known."""
     code = (function for function in call.functions if function.startswith(PYTHON_CODE))
     return any(not function.startswith(_NOTICE) for function in code)
 
 
 def _are_in(circle: Sequence[Seen], names: Sequence[str]) -> bool:
-    return share_from([call for entry in circle for call in entry.waits if _tells(call)], names) >= HALF
+    return share_from([call for entry in circle for call in entry.waits if tells(call)], names) >= HALF
 
 
 def _semaphore(circle: Sequence[Seen], words: Mapping[int, Seen], window_ns: int) -> Iterable[Recognised]:

@@ -9,6 +9,8 @@ from lockline.recording import rows
 
 # What CPython calls its program's functions, where it names them (perf map support).
 PYTHON_CODE = "py::"
+# The module of code that a JVM made (userspace/collector/naming/naming_queue.c).
+JAVA_CODE = "[java]"
 _PYTHON = re.compile(r"python3\.(\d+)")
 # Files that run programs: their functions are no program's own.  Programs are code without a file then, or extensions.
 _INTERPRETERS = re.compile(

@@ -20,6 +20,7 @@ MONITOR = "Java monitor"
 JAVA_LOCK = "java.util.concurrent lock"
 JAVA_BARRIER = "java.util.concurrent barrier"
 JAVA_WAIT = "Java Object.wait()"
+JAVA_CONDITION = "Java Condition.await()"
 JAVA_CLASS = "Java class initialization"
 JAVA_QUEUE = "java.util.concurrent queue"
 GO_CHANNEL = "Go channel"
@@ -183,6 +184,7 @@ _CALLED = {
     MONITOR: "a Java monitor (its object moves)",
     JAVA_LOCK: "a lock of java.util.concurrent",
     JAVA_WAIT: "a condition of Java (Object.wait())",
+    JAVA_CONDITION: "a condition of Java (Condition.await())",
     JAVA_CLASS: "the initialization of a Java class",
     JAVA_BARRIER: "a barrier of java.util.concurrent",
     JAVA_QUEUE: "a queue of java.util.concurrent",

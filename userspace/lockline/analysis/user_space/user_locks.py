@@ -25,7 +25,7 @@ from lockline.analysis.user_space.once import made_once
 from lockline.analysis.user_space.python_gil import GROUP, gils
 from lockline.analysis.user_space.python_idle import python_conditions, python_queues
 from lockline.analysis.user_space.python_parked import stops
-from lockline.analysis.user_space.python_waits import python_waits
+from lockline.analysis.user_space.python_waits import SEMLOCK_WAITS, python_waits, tells
 from lockline.analysis.user_space.row_locks import row_locks
 from lockline.analysis.user_space.ruby_locks import ruby_locks
 from lockline.analysis.user_space.user_evidence import (
@@ -118,7 +118,16 @@ _FULL = (
     _Full(TBB_QUEUE, ("::internal_push",), (), "put into a queue that is full", ("wait_bounded_queue_monitor",), True),
     # Who waits for the queue's own lock is in no Condition.
     _Full(PY_QUEUE, ("py::Queue.put:",), (), "put into a queue that is full", ("py::Condition.wait:",)),
+    # Of multiprocessing: its semaphore has a permit for each place that is free.
+    _Full(PY_QUEUE, ("py::Queue.put:", "py::JoinableQueue.put:"), (), "put into a queue that is full", SEMLOCK_WAITS),
 )
+
+
+def _puts(entry: Seen, kind: _Full) -> bool:
+    """Whether threads wait there to put into such a queue; of Python by the waits whose functions are known."""
+    calls = [call for call in entry.waits if tells(call)] if kind.make == PY_QUEUE else entry.waits
+    below = not kind.below or share_from(entry.waits, kind.below) >= HALF
+    return below and share_from(calls, kind.puts, kind.unless) >= HALF
 
 
 def _full_queues(processes: Processes, window_ns: int) -> Iterable[Recognised]:
@@ -130,9 +139,7 @@ def _full_queues(processes: Processes, window_ns: int) -> Iterable[Recognised]:
         found = [
             one
             for one in words.values()
-            if (kind.at_2 or not expects_2(one.total))
-            and share_from(one.waits, kind.puts, kind.unless) >= HALF
-            and (not kind.below or share_from(one.waits, kind.below) >= HALF)
+            if (kind.at_2 or not expects_2(one.total)) and _puts(one, kind)
         ]
         for circle in circles(found):
             threads = waiting(circle, window_ns)
@@ -237,7 +244,7 @@ def _barriers(processes: Processes, unclear: Collection[int], window_ns: int) ->
 
 # Whoever waits there waits for a lock or for a queue; that it behaves like a lock tells which.
 _PYTHON_WAITS = (
-    (PY_PROCESS_LOCK, ("_multiprocessing_SemLock_acquire", "semlock_acquire")),
+    (PY_PROCESS_LOCK, SEMLOCK_WAITS),
     (PY_LOCK, ("PyThread_acquire_lock",)),
 )
 
