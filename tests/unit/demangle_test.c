@@ -36,6 +36,17 @@ static void what_is_no_such_name(void)
 	check("main.(*Z).put", "main.(*Z).put");
 }
 
+static void dots_in_paths_of_go(void)
+{
+	check("gopkg.in/lumberjack%2ev2.(*Logger).Write", "gopkg.in/lumberjack.v2.(*Logger).Write");
+	check("a/b%25c%22.d", "a/b%c\".d");
+	check("%2", "%2");
+	check("a%", "a%");
+	check("a%zz%2g", "a%zz%2g");
+	/* Nothing that a terminal obeys. */
+	check("a%1b[2J%00%7f", "a%1b[2J%00%7f");
+}
+
 /* prefix, and a part many times. */
 static void many(const char *prefix, const char *part, int times, const char *rest)
 {
@@ -97,8 +108,8 @@ static void a_small_place(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(names_of_each_language), TEST(what_is_no_such_name), TEST(deep_and_long_names),
-		TEST(a_name_that_doubles),    TEST(a_small_place),
+		TEST(names_of_each_language), TEST(what_is_no_such_name), TEST(dots_in_paths_of_go),
+		TEST(deep_and_long_names),    TEST(a_name_that_doubles),  TEST(a_small_place),
 	};
 
 	return RUN_TESTS(tests);

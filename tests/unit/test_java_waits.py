@@ -136,3 +136,9 @@ def test_threads_that_signal_each_other(
     """The same of a Condition."""
     found = recognise(parked((*AWAIT, *functions), wakers, wait_ns), (), WINDOW)
     assert [(one.lock, one.unclear) for one in found if one.make == JAVA_CONDITION] == ([(False, True)] if told else [])
+
+
+def test_workers_that_wait_for_jobs_with_a_limit() -> None:
+    """As Jetty's: some wake others with what they have for them, and each ends if it is idle for long."""
+    limited = (*PARKED, f"{PACKAGE}locks.AbstractQueuedSynchronizer$ConditionObject.awaitNanos", "JobQueue.poll")
+    assert not [one for one in recognise(parked(limited, (2, 3, 4)), (), WINDOW) if one.make == JAVA_CONDITION]

@@ -124,7 +124,9 @@ def test_a_lock_that_a_module_of_python_has_for_itself() -> None:
     # Another module lies between it and the program; its lock is one of a Condition.
     queue = (f"py::Condition.__enter__:{PYTHON}/threading.py", f"py::Queue.put:{PYTHON}/queue.py")
     handler = f"py::QueueHandler.emit:{PYTHON}/logging/handlers.py"
-    assert told_of_python((*queue, handler, SERVE)) == LibraryLock("Python's queue", "Queue.put", "shop.py:Shop.serve", 1)
+    assert told_of_python((*queue, handler, SERVE)) == LibraryLock(
+        "Python's queue", "Queue.put", "shop.py:Shop.serve", 1
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from lockline.analysis.user_space.user_evidence import (
     NET_LOCK,
     NET_MONITOR,
     PARKING_LOT,
+    PARKING_LOT_CONDITION,
     PY_MUTEX,
     TBB_MUTEX,
     Calls,
@@ -85,7 +86,7 @@ PY_MUTEX_WAIT = ("_PySemaphore_Wait", "_PyParkingLot_Park", "_PyMutex_LockTimed"
         # The workers of a pool that takes turns at waiting for the clock: all sleep, and nobody has a lock.
         (parked(PARK[:2], (2, 3, 4), WINDOW), None),
         (parked(("syscall", "parking_lot::raw_mutex::RawMutex::lock_slow"), (2, 3, 4)), PARKING_LOT),
-        (parked(("syscall", "parking_lot::condvar::Condvar::wait_until_internal"), (2, 3, 4)), None),
+        (parked(("syscall", "parking_lot::condvar::Condvar::wait_until_internal"), (9,)), None),
         (parked(TBB_LOCK, (2, 3, 4)), TBB_MUTEX),
         # Those of TBB that wait at a queue, or without work, and wake each other.
         (parked(("syscall", "tbb::detail::r1::wait_bounded_queue_monitor"), (2, 3, 4)), None),
@@ -297,3 +298,21 @@ def test_sleeps_are_in_no_row_of_a_lock_of_net(sleeps: int, left: tuple[int, int
     found = _as_one([row], known, {})
     assert (found.figures.waits, found.figures.wait_ns) == left
     assert (found.total.slept, found.total.wait_ns) == left
+
+
+@pytest.mark.parametrize(
+    ("wakers", "wait_ns", "told"),
+    [
+        ((2, 3, 4), WINDOW * 6 // 10, [(False, True)]),
+        # Another thread brings work; all wait, and nobody has what they wait for.
+        ((9,), WINDOW * 6 // 10, []),
+        ((2, 3, 4), WINDOW, []),
+    ],
+)
+def test_threads_that_notify_each_other_at_a_condvar_of_parking_lot(
+    wakers: tuple[int, ...], wait_ns: int, told: list[tuple[bool, bool]]
+) -> None:
+    """A pool, or workers that pass jobs on: nobody can tell which."""
+    words = parked(("syscall", "parking_lot::condvar::Condvar::wait_until_internal", "Pool::take"), wakers, wait_ns)
+    found = recognise(words, (), WINDOW)
+    assert [(one.lock, one.unclear) for one in found if one.make == PARKING_LOT_CONDITION] == told

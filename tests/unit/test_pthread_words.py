@@ -191,3 +191,13 @@ def test_both_words_of_a_rwlock_of_rust() -> None:
     words = [replace(readers, waits=readers.waits + third.waits), replace(writers, futex=near)]
     (known,) = recognise(words, set(), WINDOW)
     assert (known.make, known.lock, len(known.words)) == (RUST_RWLOCK, True, 2)
+
+
+def test_a_rwlock_of_rust_whose_writer_never_waits() -> None:
+    """It holds all readers up, and wakes them."""
+    inside = ("syscall", "<std::sys::sync::rwlock::futex::RwLock>::read_contended", "find")
+    waits = tuple(from_functions(*inside, task=task) for task in (1, 2, 3))
+    wakes = (from_functions("syscall", "reload", task=4),)
+    figures: dict[str, Any] = {"waiters": 3, "wakers": 1, "both": 0, "wakes": 300, "tasks_woken": 900}
+    found = one(recognise([word(2, 4096, waits=waits, wakers_of=wakes, **figures)], (), WINDOW))
+    assert (found.make, found.lock, found.sure) == (RUST_RWLOCK, True, "high")

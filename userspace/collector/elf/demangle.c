@@ -3,8 +3,9 @@
  * By libiberty, which limits its own recursion and, with these calls, allocates nothing.  A short name may stand for
  * one of gigabytes: it is left as soon as there is enough of it.
  */
+#include <ctype.h>
 #include <setjmp.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <libiberty/demangle.h>
@@ -42,6 +43,31 @@ static int by_language(const char *name, struct written *written)
 	return cplus_demangle_v3_callback(name, DMGL_ANSI, write_part, written);
 }
 
+static int printed(const char *escape)
+{
+	const char digits[] = {escape[1], (char)(escape[1] ? escape[2] : 0), 0};
+	const int is_byte = isxdigit((unsigned char)digits[0]) && isxdigit((unsigned char)digits[1]);
+	const int byte = is_byte ? (int)strtol(digits, NULL, 16) : 0;
+
+	/* Nothing that a terminal obeys. */
+	return byte > ' ' && byte < 0x7f ? byte : 0;
+}
+
+/* Go writes a dot in the last part of a package's path as %2e (cmd/internal/objabi: PathToPrefix()).
+ * In a function with setjmp() GCC would find its variables clobbered. */
+static __attribute__((noinline)) void without_escapes(const char *name, char *out, size_t size)
+{
+	size_t length = 0;
+
+	for (; *name && length + 1 < size; length++) {
+		const int byte = *name == '%' ? printed(name) : 0;
+
+		out[length] = byte ? (char)byte : *name;
+		name += byte ? 3 : 1;
+	}
+	out[length] = 0;
+}
+
 void demangle(const char *name, char *out, size_t size)
 {
 	struct written written = {.out = out, .size = size};
@@ -49,5 +75,5 @@ void demangle(const char *name, char *out, size_t size)
 	if ((!strncmp(name, "_Z", 2) || !strncmp(name, "_R", 2)) && strnlen(name, LONGEST) < LONGEST &&
 	    (setjmp(written.enough) || by_language(name, &written)) && *out)
 		return;
-	snprintf(out, size, "%s", name);
+	without_escapes(name, out, size);
 }

@@ -60,7 +60,9 @@ SENTENCES: Mapping[str, str] = {
     "hot-py-object": "Threads of {process} wait for an object of Python, which one at a time may use[, in {where}]",
     "ocaml-stopped": "Domains of {process} wait for each other, to collect garbage: OCaml stops all of them for it",
     "python-stopped": "Threads of {process} wait while one of them stops all others[, to {purpose}][, in {where}]",
-    "hot-py-process-lock": "Processes of {process} wait for a Lock or Semaphore of Python's multiprocessing[, in {where}]",
+    "hot-py-process-lock": (
+        "Processes of {process} wait for a Lock or Semaphore of Python's multiprocessing[, in {where}]"
+    ),
     "slow-once": "Threads of {process} wait for a one-time initialization, which another one makes[, in {where}]",
     "slow-java-class": "Threads of {process} wait for the initialization of a class by another one[, in {where}]",
     "hot-py-semaphore": "Threads of {process} wait for a Semaphore of Python's threading[, in {where}]",

@@ -6,8 +6,7 @@ Each of them parks at a word of its own (java.util.concurrent.locks.LockSupport)
 
 from collections.abc import Iterable
 
-from lockline.analysis.user_space.behaviour import wait_again
-from lockline.analysis.user_space.own_words import barrier_of, circles_in, notice_of, pool_of, take_turns
+from lockline.analysis.user_space.own_words import barrier_of, circles_in, notices, pool_of, take_turns
 from lockline.analysis.user_space.user_evidence import (
     JAVA_BARRIER,
     JAVA_CONDITION,
@@ -36,11 +35,13 @@ _TAKES = tuple(
 # Not for a notice of the program's: Java's library waits for what the JVM does, for a thread's end, for the clock.
 _NOTICE = ("ObjectMonitor::wait",)
 _NOTICE_OF_JAVA = ("java.lang.ref.", "java.lang.Thread.join", "java.util.TimerThread", "InstanceKlass::initialize_impl")
-# A condition of the program's own.  What the package's own classes wait for is known by their methods.
+# A condition of the program's own.  What the package's own classes wait for is known by their methods.  Who waits with
+# a limit is mostly a worker that ends when it had no job for so long.
 _CONDITION = ("ConditionObject.await",)
 _CONDITION_OF_JAVA = tuple(
     f"java.util.concurrent.{name}"
     for name in (
+        *("locks.AbstractQueuedSynchronizer$ConditionObject.awaitNanos",),
         *("ArrayBlockingQueue", "LinkedBlockingQueue", "LinkedBlockingDeque", "PriorityBlockingQueue", "DelayQueue"),
         *("ScheduledThreadPoolExecutor", "ThreadPoolExecutor", "CyclicBarrier"),
     )
@@ -57,9 +58,5 @@ def java_waits(processes: Processes, window_ns: int) -> Iterable[Recognised]:
         for circle in circles_in(words.values(), _TAKES, _WORKERS):
             if take_turns(circle, window_ns):
                 yield pool_of(circle, JAVA_QUEUE, window_ns)
-        for circle in circles_in(words.values(), _NOTICE, _NOTICE_OF_JAVA):
-            if wait_again(circle) and take_turns(circle, window_ns):
-                yield notice_of(circle, JAVA_WAIT, window_ns)
-        for circle in circles_in(words.values(), _CONDITION, _CONDITION_OF_JAVA):
-            if wait_again(circle) and take_turns(circle, window_ns):
-                yield notice_of(circle, JAVA_CONDITION, window_ns)
+        yield from notices(words.values(), JAVA_WAIT, _NOTICE, _NOTICE_OF_JAVA, window_ns)
+        yield from notices(words.values(), JAVA_CONDITION, _CONDITION, _CONDITION_OF_JAVA, window_ns)

@@ -156,7 +156,8 @@ _MAKES = (
     _Make(PY_OBJECT, ("_PyCriticalSection_BeginSlow",), words=True, at=at_object_lock),
     # Of those by one word the behaviour decides as well: whoever has it may wait for work.
     _Make(RUST_MUTEX, ("std::sync::Mutex::lock", "mutex::futex::Mutex"), peers=True),
-    _Make(RUST_RWLOCK, ("std::sync::RwLock", "rwlock::futex::RwLock"), peers=True, pair=True),
+    # Nobody waits for work there: a writer that never waits itself may hold all readers up.
+    _Make(RUST_RWLOCK, ("std::sync::RwLock", "rwlock::futex::RwLock"), pair=True),
     _Make(
         PARKING_LOT,
         ("parking_lot::raw_mutex", "parking_lot::raw_rwlock", "parking_lot::remutex"),

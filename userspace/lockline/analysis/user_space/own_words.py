@@ -7,11 +7,14 @@ from collections.abc import Iterable, Sequence
 from lockline.analysis.user_space.behaviour import (
     mostly_brought,
     nobody_holds,
+    wait_again,
     wake_each_other,
 )
 from lockline.analysis.user_space.program_functions import innermost_own
 from lockline.analysis.user_space.user_evidence import (
     HALF,
+    PARKING_LOT_CONDITION,
+    Processes,
     Recognised,
     Seen,
     Site,
@@ -106,3 +109,18 @@ def notice_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
         f" {waiting(circle, window_ns):.1f} wait on average"
     )
     return Recognised(tuple(one.futex.id for one in circle), make, lock=False, sure="medium", why=why, unclear=True)
+
+
+def notices(
+    words: Iterable[Seen], make: str, names: Sequence[str], unless: Sequence[str], window_ns: int
+) -> Iterable[Recognised]:
+    """Conditions of threads that wait in such functions again and again, and give notice to each other."""
+    for circle in circles_in(words, names, unless):
+        if wait_again(circle) and take_turns(circle, window_ns):
+            yield notice_of(circle, make, window_ns)
+
+
+def parking_lot_conditions(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    """The same of parking_lot, where each thread waits at a word of its own."""
+    for words in processes.values():
+        yield from notices(words.values(), PARKING_LOT_CONDITION, ("parking_lot::condvar::",), (), window_ns)

@@ -33,6 +33,7 @@ RUST_CHANNEL = "Rust channel"
 RUST_MUTEX = "Rust Mutex"
 RUST_RWLOCK = "Rust RwLock"
 PARKING_LOT = "parking_lot lock"
+PARKING_LOT_CONDITION = "parking_lot Condvar"
 ABSL_MUTEX = "absl::Mutex"
 FOLLY_MUTEX = "folly mutex"
 TBB_MUTEX = "TBB mutex"
@@ -193,6 +194,7 @@ _CALLED = {
     MONO_MONITOR: "a .NET monitor",
     MONO_LOCK: "a lock of .NET",
     PARKING_LOT: "a lock of parking_lot",
+    PARKING_LOT_CONDITION: "a Condvar of parking_lot",
     ABSL_MUTEX: "an absl::Mutex",
     TBB_MUTEX: "a mutex of TBB",
     TBB_QUEUE: "a bounded queue of TBB",

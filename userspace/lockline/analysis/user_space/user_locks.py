@@ -22,6 +22,7 @@ from lockline.analysis.user_space.java_waits import java_waits
 from lockline.analysis.user_space.makes import made
 from lockline.analysis.user_space.ocaml_domains import ocaml_domains
 from lockline.analysis.user_space.once import made_once
+from lockline.analysis.user_space.own_words import parking_lot_conditions
 from lockline.analysis.user_space.python_gil import GROUP, gils
 from lockline.analysis.user_space.python_idle import python_conditions, python_queues
 from lockline.analysis.user_space.python_parked import stops
@@ -136,11 +137,7 @@ def _full_queues(processes: Processes, window_ns: int) -> Iterable[Recognised]:
     Those who take from one wake the threads that put into it.
     """
     for words, kind in itertools.product(processes.values(), _FULL):
-        found = [
-            one
-            for one in words.values()
-            if (kind.at_2 or not expects_2(one.total)) and _puts(one, kind)
-        ]
+        found = [one for one in words.values() if (kind.at_2 or not expects_2(one.total)) and _puts(one, kind)]
         for circle in circles(found):
             threads = waiting(circle, window_ns)
             if threads < HARDLY:
@@ -313,6 +310,7 @@ def recognise(
         pthreads.held_while_idle(processes, locks, window_ns),
         _full_queues(processes, window_ns),
         java_waits(processes, window_ns),
+        parking_lot_conditions(processes, window_ns),
         python_waits(processes, window_ns),
         row_locks(processes, window_ns),
         pthreads.barriers(processes),
