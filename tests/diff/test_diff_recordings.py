@@ -149,6 +149,7 @@ def test_what_makes_them_hard_to_compare(before: Path, tmp_path: Path, as_json: 
         with sqlite3.connect(path) as database:
             database.execute("INSERT INTO probe VALUES ('spinlock slow path', ?, '', '', '')", (state,))
             database.execute("INSERT INTO probe VALUES ('user stacks', 'off', '', '', '')")
+            database.execute("INSERT INTO probe VALUES ('futex waits', 'on', '', '', '')")
         database.close()
     _, document = as_json(before, after)
     warnings = "\n".join(document["warnings"])
@@ -160,6 +161,7 @@ def test_what_makes_them_hard_to_compare(before: Path, tmp_path: Path, as_json: 
         "different filters: not known and -p 7",
         "after.lockline was cut off",
         "different signals, spinlock slow path: on and unavailable",
+        "locks of programs are not compared",
     ):
         assert part in warnings
     assert "user stacks" not in warnings

@@ -27,6 +27,7 @@ from lockline.export import profile as profiles
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from pprof_reader import Pprof
+from recording_generator import RecordingBuilder
 
 STACK_FORMATS = ("pprof", "folded", "speedscope", "firefox")
 FORMATS = (*STACK_FORMATS, "chrome", "csv")
@@ -395,3 +396,16 @@ def test_parquet_names_what_is_missing(example: Path, tmp_path: Path, monkeypatc
 
     with pytest.raises(LocklineError, match=r"pip install 'lockline\[export\]'"):
         waits.to_parquet(iter(()))
+
+
+def test_who_recorded_locks_of_programs_learns_that_the_file_lacks_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "waits.lockline"
+    for state, told in (("off", False), ("on", True)):
+        recording = RecordingBuilder(path)
+        recording.insert("probe", [("futex waits", state, "", "", "")])
+        recording.finish()
+        assert cli.main(["export", str(path), "--format", "csv", "-o", str(tmp_path / "waits.csv")]) == 0
+        assert ("locks of programs are not in the file" in capsys.readouterr().err) == told
+        path.unlink()

@@ -58,6 +58,9 @@ def _encoded(path: str, arguments: argparse.Namespace) -> bytes:
     timed = wanted in ("perfetto", "chrome", "firefox")
     with open_recording(path) as recording:
         report = make_report(recording, selection, ALL if timed else 0, ALL if timed else 0)
+        if recording.saw_futexes():
+            told = "locks of programs are not in the file; `lockline report --futex` shows them"
+            print(f"lockline: {told}", file=sys.stderr)
         if wanted in ("perfetto", "chrome"):
             from lockline.export import chrome, perfetto
             from lockline.export.trace import read_trace

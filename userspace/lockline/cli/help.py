@@ -59,7 +59,9 @@ DESCRIPTIONS: dict[str, str] = {
     " of the recording.  Needs no root, and runs on any machine.",
     "explain": "Say what a lock of the kernel protects, what usually makes tasks wait for it, how to confirm that, and"
     " what helps.  Needs no recording and no root.",
-    "export": "Write a recording as a file for another tool.  Its sums are those of `lockline report`.",
+    "export": (
+        "Write a recording as a file for another tool.  Its sums are those of `lockline report`, of the kernel's locks."
+    ),
     "save": "Copy a part of a recording to a recording of its own, also while it is being written.  -10m means"
     " --last 10m.  Locks of programs (--futex) and holders (--holders) are only kept as totals, so a part does not have"
     " them.",

@@ -315,6 +315,13 @@ def _plans(before: Recording, after: Recording) -> list[str]:
     ]
 
 
+def _programs(before: Recording, after: Recording) -> list[str]:
+    """What a side knows of locks of programs is in no figure here: "no difference" says nothing about them."""
+    if not (before.saw_futexes() or after.saw_futexes()):
+        return []
+    return ["locks of programs are not compared: `lockline report` shows those of each side"]
+
+
 def diff_waits(
     before: Recording, after: Recording, rule: Rule, min_share: float, lock: str | None = None
 ) -> tuple[WaitsDiff, list[str]]:
@@ -377,7 +384,7 @@ def diff_waits(
         )
         for side in sides
     ]
-    warnings = _windows(*sides) + _chosen(*sides) + _plans(before, after)
+    warnings = _programs(before, after) + _windows(*sides) + _chosen(*sides) + _plans(before, after)
     return (
         WaitsDiff(
             before=described[0],

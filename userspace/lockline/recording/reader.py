@@ -152,6 +152,11 @@ class Recording:
         """The plan, by signal."""
         return list(self.table(rows.Probe, order="signal"))
 
+    def saw_futexes(self) -> bool:
+        """Whether locks of programs were recorded, whatever was found of them."""
+        # enum signal SIGNAL_FUTEX_WAITS of the collector (kernel/signals.h).
+        return any(probe.signal == "futex waits" and probe.state == "on" for probe in self.table(rows.Probe))
+
     def programs(self) -> "list[rows.Program]":
         """Run counts and run times of the BPF programs."""
         return list(self.table(rows.Program, order="name"))

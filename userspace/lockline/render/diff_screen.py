@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lockline.analysis.answer import NEGLIGIBLE_SHARE, is_spinning
-from lockline.base.numbers import count, percent
+from lockline.base.numbers import count, counted, percent
 from lockline.base.text import Column, Style, clean, cut, pad, table, width
 from lockline.c2c.worth import MOST_NS, WORTH_CPU
 from lockline.diff.lines import LineDifference
@@ -289,7 +289,7 @@ def render(diff: Diff, style: Style, columns: int, labels: Labels = ("before", "
         told = [filled("TRUST   ", clean(text, style), columns, lines) for text in diff.warnings[:warnings]]
         trust = [line for text in told for line in text]
         if len(diff.warnings) > warnings:
-            trust.append(f"TRUST   {len(diff.warnings) - warnings} more warnings: --all")
+            trust.append(f"TRUST   {counted(len(diff.warnings) - warnings, 'more warning')}: --all")
         if diff.waits is not None:
             trust += filled("TRUST   ", "one run on each side: another run may differ by more", columns, 1)
         return (

@@ -546,14 +546,6 @@ def _length_ns(recording: Recording) -> int:
     return max(end - begin, 0) if isinstance(begin, int) and isinstance(end, int) else 0
 
 
-# enum signal SIGNAL_FUTEX of the collector (kernel/signals.h).
-_SIGNAL = "futex waits"
-
-
-def _were_recorded(recording: Recording) -> bool:
-    return any(probe.signal == _SIGNAL and probe.state == "on" for probe in recording.table(rows.Probe))
-
-
 def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns: int | None = None) -> Futexes | None:
     """The futexes of the whole run, which lasted window_ns (None: as the recording says); None: nobody looked.
 
@@ -564,7 +556,7 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     known |= {id_: row._replace(name="sched_yield()") for id_, row in known.items() if row.address == _YIELDS}
     totals = [row for row in recording.table(user_rows.FutexTotal) if row.futex in known and _possible(row)]
     if not totals:
-        return Futexes((), ()) if _were_recorded(recording) else None
+        return Futexes((), ()) if recording.saw_futexes() else None
     totals, light = _apart(totals, _wanted(recording))
     semaphores = {row.futex: row.calls for row in recording.table(user_rows.FutexSemaphore)}
     samples: defaultdict[int, list[user_rows.FutexSample]] = defaultdict(list)
