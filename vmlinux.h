@@ -239,6 +239,7 @@ struct cpumask {
 };
 
 struct task_struct {
+	void *stack;
 	struct thread_info thread_info;
 	struct sched_entity se;
 	bool throttled;

@@ -16,8 +16,6 @@
 #include "current.bpf.h"
 #include "stack.bpf.h"
 
-/* Kernel stacks and those of interrupts are as large, and aligned to it: arch/x86/include/asm/page_64_types.h. */
-#define STACK_ALIGNED (16u << 10)
 /* Looked at for return addresses: from the program's arguments on. */
 #define KNOWN_WORDS 512
 /* The first frames of a walk are those of the program and of who called it; they are not in these words. */

@@ -258,6 +258,9 @@ struct sleep_slot {
  */
 #define STACK_FRAMES 24
 
+/* Kernel stacks of tasks are as large, and aligned to it: arch/x86/include/asm/page_64_types.h. */
+#define STACK_ALIGNED (16u << 10)
+
 struct wait_stack {
 	__u64 kernel[STACK_FRAMES];
 	__u64 user[STACK_FRAMES];

@@ -3,7 +3,7 @@
 #ifndef STACK_BPF_H
 #define STACK_BPF_H
 
-#include "state.bpf.h"
+#include "current.bpf.h"
 
 /* Bytes or a negative errno to frames or a negative errno. */
 static __always_inline __s16 stack_frames(struct cpu_state *state, long bytes)
@@ -27,6 +27,17 @@ __u32 learn_stack(struct kernel_frames *walked, __u64 stack, __u32 count);
 __u32 follow_stack(struct cpu_state *state, struct kernel_frames *found, __u64 stack, __u32 most, __u64 *sum);
 __u64 sum_of_walk(const struct kernel_frames *walked, __u32 own, __u32 count);
 
+/*
+ * An interrupt has a stack of its own, which need not be aligned: to read past its end takes 0.5 us a word.  Nor does
+ * that stack tell the callers of what was interrupted.
+ */
+static __always_inline bool on_task_stack(const struct cpu_state *state, __u64 stack)
+{
+	__u64 task = current_address(state);
+
+	return stack - kernel_word(task + bpf_core_field_offset(struct task_struct, stack)) < STACK_ALIGNED;
+}
+
 /* A stack that is known is walked once in so many times. */
 #define KNOWN_WALKED 16
 
@@ -46,10 +57,10 @@ static __noinline int walk_or_know(void *ctx, struct cpu_state *state, struct wa
 
 	if (!ctx || !state || !stack)
 		return 0;
-	if (!steps || steps->wrong)
+	address = stack_address(ctx, state);
+	if (!steps || steps->wrong || !on_task_stack(state, address))
 		return walk_kernel_stack(ctx, state, stack);
 	from &= STACK_FROM - 1;
-	address = stack_address(ctx, state);
 	own = state->own_frames[from];
 	/* As many as a walk has behind its own. */
 	if (own > 0 && own < STACK_FRAMES)

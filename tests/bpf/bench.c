@@ -373,6 +373,11 @@ __u32 run_follow_stack(struct bench *bench, __u32 depth, __u32 most)
 	return run(bench->skeleton->progs.run_follow_stack, (__u64[]){depth, most}, 2);
 }
 
+int run_on_task_stack(struct bench *bench, __u64 higher)
+{
+	return run(bench->skeleton->progs.run_on_task_stack, (__u64[]){higher}, 1);
+}
+
 int run_sum_of_walk(struct bench *bench, __u32 own, __u32 count)
 {
 	return run(bench->skeleton->progs.run_sum_of_walk, (__u64[]){own, count}, 2);

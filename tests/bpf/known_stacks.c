@@ -204,3 +204,10 @@ void a_walk_beside_a_known_stack(struct bench *bench)
 		CHECK(!run_sum_of_walk(bench, FIRST, COUNT), "frame %u is another", frame);
 	}
 }
+
+/* They are walked, and teach nothing: they end elsewhere. */
+void stacks_of_interrupts_are_told(struct bench *bench)
+{
+	CHECK_EQUAL(run_on_task_stack(bench, 0), 3);
+	CHECK_EQUAL(run_on_task_stack(bench, STACK_ALIGNED), 1);
+}

@@ -168,6 +168,20 @@ int run_follow_stack(__u64 *context)
 	return state ? follow_stack(state, &found_frames, arguments_at(context), context[1], &found_sum) : 0;
 }
 
+/* Of an address on the stack of the task that runs this, one that much higher, and one elsewhere: a bit each. */
+SEC("raw_tp")
+int run_on_task_stack(__u64 *context)
+{
+	struct cpu_state *state = state_of(bpf_get_smp_processor_id());
+	__u64 here = 0, stack;
+
+	if (!state)
+		return 0;
+	stack = stack_address(&here, state);
+	return on_task_stack(state, stack) | on_task_stack(state, stack + context[0]) << 1 |
+	       on_task_stack(state, stack_words_at()) << 2;
+}
+
 SEC("raw_tp")
 int run_sum_of_walk(__u64 *context)
 {

@@ -117,6 +117,8 @@ __u32 run_bucket(struct bench *bench, __u64 ns);
 void run_place_stack(struct bench *bench);
 __u32 run_learn_stack(struct bench *bench, __u32 depth, __u32 count);
 __u32 run_follow_stack(struct bench *bench, __u32 depth, __u32 most);
+/* A bit each: an address on the task's stack, one so many bytes higher, and one elsewhere. */
+int run_on_task_stack(struct bench *bench, __u64 higher);
 int run_sum_of_walk(struct bench *bench, __u32 own, __u32 count);
 
 /* The row of (lock, kind), or NULL. */
@@ -149,6 +151,7 @@ void a_last_frame_lies_at_the_end(struct bench *bench);
 void the_first_caller_has_its_place(struct bench *bench);
 void a_stack_with_a_missing_frame_is_not_known(struct bench *bench);
 void a_walk_beside_a_known_stack(struct bench *bench);
+void stacks_of_interrupts_are_told(struct bench *bench);
 
 /* slow_paths.c */
 void slow_path_covers_tracepoints(struct bench *bench);
