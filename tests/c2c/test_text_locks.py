@@ -74,6 +74,31 @@ def test_what_holders_write_beside_a_lock_goes_from_one_to_the_next(tmp_path: Pa
     assert any("10% at +0x10 are false sharing" in doubt for doubt in mixed.doubts)
 
 
+def test_who_spins_pays_for_what_is_written_beside_the_lock(tmp_path: Path) -> None:
+    """Each write to the line takes the lock's word from who looks at it, to whichever bytes it is."""
+    slow, take, free = "native_queued_spin_lock_slowpath", "_raw_spin_lock", "_raw_spin_unlock"
+
+    def judged(inside: float) -> Judgement:
+        own = (100 - inside) / 2
+        return found(tmp_path, (0, 90, 0, slow), (0, 10, own, take), (0, 0, own, free), (8, 0, inside, "tally"))
+
+    most = judged(60)
+    assert (most.verdict, most.confidence) == ("false sharing", "low")
+    assert any("60% of these are at +0x8" in told for told in most.evidence)
+    part = judged(46)
+    assert (part.verdict, part.confidence) == ("lock word", "medium")
+    assert any("46% of the line's writes are at +0x8" in doubt for doubt in part.doubts)
+    little = judged(30)
+    assert (little.verdict, little.confidence, little.doubts) == ("lock word", "high", ())
+    # Who takes it without spinning pays once, whatever was written before.
+    taken = found(tmp_path, (0, 90, 20, take), (0, 10, 20, slow), (8, 0, 60, "tally"))
+    assert (taken.verdict, taken.confidence) == ("lock word", "high")
+    # Stores of no offset are told.
+    unseen = found(tmp_path, (0, 90, 0, slow), (0, 10, 0, take))
+    assert (unseen.verdict, unseen.confidence) == ("lock word", "medium")
+    assert any("what is written beside it is not known" in doubt for doubt in unseen.doubts)
+
+
 def test_what_all_holders_write_beside_a_lock_others_wait_for_wherever_it_lies(tmp_path: Path) -> None:
     """A count of a run queue, which is read without the lock: each holder changes it, or few of them do."""
     slow = "native_queued_spin_lock_slowpath"

@@ -65,6 +65,18 @@ def test_waiters_on_a_locks_word(tmp_path: Path) -> None:
     assert verdict_of(tmp_path, lambda builder, line: lock_traffic(builder, line, 3)) == ("lock word", "high")
 
 
+def test_who_gets_clean_copies_beside_a_lock_pays_too(tmp_path: Path) -> None:
+    """A waiter is the first to load the line after a write, and who reads beside the lock finds the waiter's copy."""
+
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        lock_traffic(builder, line, 3)
+        builder.add(line, 0x28, builder.code("is_idle"), 0, range(32), loads=300, llc_hit=200)
+
+    judged = report_of(tmp_path, fill).judgement
+    assert (judged.verdict, judged.confidence) == ("lock word", "medium")
+    assert any("200 more loads of the line came from a clean copy elsewhere" in doubt for doubt in judged.doubts)
+
+
 def test_a_lock_and_a_little_else_is_the_lock(tmp_path: Path) -> None:
     def fill(builder: MemoryBuilder, line: int) -> None:
         lock_traffic(builder, line)

@@ -51,12 +51,16 @@ class Machine:
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """Bytes of a line; line counts from 0.  Each is itself alone: two of one name are two variables."""
+    """Bytes of a line; line counts from 0.  Each is itself alone: two of one name are two variables.
+
+    beside: another word of the lock on its line, as its owner: no padding parts the two.
+    """
 
     name: str
     line: int
     offset: int
     lock: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,10 +201,15 @@ class Caches:
 
 
 def placed(program: Program, apart: bool) -> dict[Variable, int]:
-    """The line number of each variable; apart: each variable on a pair of lines of its own."""
+    """The line number of each variable; apart: each on a pair of lines of its own, the words of a lock on one."""
     if not apart:
         return {variable: variable.line for variable in program.variables}
-    return {variable: 1000 + 2 * index for index, variable in enumerate(program.variables)}
+    locks: dict[int, int] = {}
+    places: dict[Variable, int] = {}
+    for index, variable in enumerate(program.variables):
+        own = 1000 + 2 * index
+        places[variable] = locks.setdefault(variable.line, own) if variable.lock or variable.beside else own
+    return places
 
 
 class _Thread:

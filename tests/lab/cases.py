@@ -139,6 +139,21 @@ def truth_of(world: World, number: int) -> str:
     return "true" if gain < MOSTLY_TRUE else "mixed"
 
 
+def _right_of_lock(world: World, number: int, names: bool) -> set[str]:
+    """The verdicts that are true of a line with a lock: what padding ends is false sharing, what stays is the lock's.
+
+    Where no name tells that it is a lock, what stays is true sharing.
+    """
+    first = world.base + 64 * number
+    functions = {one.function for one in world.samples if first <= one.address < first + 64}
+    named = names and any(map(_LOCKS.search, functions))
+    gain = world.gains[number]
+    stays = {"lock word"} | (set() if named else {"true sharing"})
+    if gain < MOSTLY_TRUE:
+        return stays
+    return {"false sharing"} if gain > MOSTLY_FALSE else {"false sharing"} | stays
+
+
 def right_verdicts(world: World, number: int, names: bool = True) -> frozenset[str]:
     """The verdicts that are true of a line; one between both kinds of sharing may be called either.
 
@@ -154,15 +169,8 @@ def right_verdicts(world: World, number: int, names: bool = True) -> frozenset[s
         if truth == "by model":
             truth = "false" if world.gains[number] > MOSTLY_FALSE else "mixed"
     locked = {"lock word"} if any(one.lock and one.line == number for one in world.program.variables) else set()
-    if truth == "lock":
-        return frozenset({"lock word", "true sharing"} | quiet)
-    if truth == "both":
-        first = world.base + 64 * number
-        functions = {one.function for one in world.samples if first <= one.address < first + 64}
-        named = names and any(map(_LOCKS.search, functions))
-        # Who takes the lock needs its data too: where padding ends nothing, all of them need the same bytes.
-        together = not named or world.gains[number] < MOSTLY_TRUE
-        return frozenset({"lock word", "false sharing"} | ({"true sharing"} if together else set()) | quiet)
+    if truth in ("lock", "both"):
+        return frozenset(_right_of_lock(world, number, names) | quiet)
     # What the line suffers from besides its pair is true of it too.
     own = world.own[number]
     besides = {"false sharing"} if own is not None and own >= MOSTLY_TRUE else set()

@@ -185,7 +185,7 @@ _SLEEPING = (
 
 def sleeping_lock(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], Truth]:
     """A lock of two words, its count and its owner, which waiters watch; perhaps with the holder's data beside it."""
-    count, owner = (Variable("count", line, 0, lock=True),), (Variable("owner", line, 8),)
+    count, owner = (Variable("count", line, 0, lock=True),), (Variable("owner", line, 8, beside=True),)
     take, free, spin = rng.choice(_SLEEPING)
     holder = names.function()
     data = [

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lab import tables
-from lab.caches import Machine, Program, Role, Step, Variable, moves_of_lines, play
-from lab.cases import KINDS, Outcome, Reading, judge_world, run_case, truth_of, world_of
+from lab.caches import Machine, Program, Role, Step, Variable, moves_of_lines, placed, play
+from lab.cases import KINDS, Outcome, Reading, judge_world, right_verdicts, run_case, truth_of, world_of
 from lab.pmus import Pmu, make_wide_pmu
 from lab.programs import Truth
 from lab.wide import WIDE, make_wide_program
@@ -128,6 +128,36 @@ def test_the_model_of_caches() -> None:
     assert own(apart=True) < 0.01
     assert counter(apart=False) > 0.5
     assert counter(apart=True) == counter(apart=False)
+
+
+def lock_with(inside: int, spin: bool) -> tuple[Program, Variable, Variable]:
+    """A lock, of two words unless it is a spinlock, and so many counts that its holder changes."""
+    word, owner = Variable("lock", 0, 0, lock=True), Variable("owner", 0, 8, beside=True)
+    counts = [(Variable(f"count{n}", 0, 16 + 8 * n),) for n in range(inside)]
+    held = [Step(kind, "tally", count) for count in counts for kind in ("load", "store")]  # type: ignore[arg-type]
+    steps = (
+        Step("acquire", "native_queued_spin_lock_slowpath", (word,)),
+        *([] if spin else [Step("store", "down_write", (owner,))]),
+        *held,
+        Step("release", "_raw_spin_unlock", (word,)),
+    )
+    return Program("lock", (Role(8, (steps,), 20),)), word, owner
+
+
+def test_the_words_of_a_lock_stay_together() -> None:
+    program, word, owner = lock_with(2, spin=False)
+    places = placed(program, apart=True)
+    assert places[word] == places[owner]
+    assert len(set(places.values())) == 3
+
+
+@pytest.mark.parametrize(("inside", "right"), [(0, "lock word"), (6, "false sharing")])
+def test_who_spins_for_a_lock_pays_for_what_its_holders_write(inside: int, right: str) -> None:
+    """Padding ends what they pay for the writes beside the lock, and nothing of what they pay for its own."""
+    program = lock_with(inside, spin=True)[0]
+    rng = random.Random(1)
+    world = world_of(program, {0: "both"}, Machine(8), make_wide_pmu(rng), rng, 1)
+    assert right_verdicts(world, 0) == {right}
 
 
 def test_a_line_moves_when_it_was_written_elsewhere() -> None:

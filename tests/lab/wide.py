@@ -20,8 +20,8 @@ def crowd(rng: random.Random, most: int = 64) -> int:
     return min(most, rng.choice((2, 3, 4, 6, 8, 12, 16, 32, 64)))
 
 
-def _word(name: str, line: int, offset: int, lock: bool = False) -> tuple[Variable, ...]:
-    return (Variable(name, line, offset, lock),)
+def _word(name: str, line: int, offset: int, lock: bool = False, beside: bool = False) -> tuple[Variable, ...]:
+    return (Variable(name, line, offset, lock, beside),)
 
 
 def _inside(rng: random.Random, names: Names, line: int, places: Sequence[int]) -> list[Step]:
@@ -33,7 +33,7 @@ def _inside(rng: random.Random, names: Names, line: int, places: Sequence[int]) 
 
 def rw_semaphore(rng: random.Random, names: Names, line: int) -> Many:
     """An rwsem: readers count themselves in and out, writers take it; the owner is watched by who spins."""
-    count, owner = _word("count", line, 0, True), _word("owner", line, 8)
+    count, owner = _word("count", line, 0, True), _word("owner", line, 8, beside=True)
     data = _inside(rng, names, line, (40, 48, 56))
     read = (
         Step("atomic", "down_read", count),
@@ -55,7 +55,7 @@ def rw_semaphore(rng: random.Random, names: Names, line: int) -> Many:
 
 def rw_spinlock(rng: random.Random, names: Names, line: int) -> Many:
     """A qrwlock: readers add to its word, writers take it."""
-    word, wait = _word("cnts", line, 0, True), _word("wait_lock", line, 4)
+    word, wait = _word("cnts", line, 0, True), _word("wait_lock", line, 4, beside=True)
     data = _inside(rng, names, line, (16, 24, 32))
     read = (
         Step("atomic", "queued_read_lock_slowpath", word),
@@ -117,7 +117,7 @@ def built_in_lock(rng: random.Random, names: Names, line: int) -> Many:
 
 def lock_and_count(rng: random.Random, names: Names, line: int) -> Many:
     """A lockref: a spinlock and a count in eight bytes, changed together by cmpxchg, or with the lock taken."""
-    lock, count = _word("lock", line, 0, True), _word("count", line, 4)
+    lock, count = _word("lock", line, 0, True), _word("count", line, 4, beside=True)
     get, put = "lockref_get", "lockref_put_return"
     slow = (
         Step("acquire", "native_queued_spin_lock_slowpath", lock),
@@ -159,7 +159,7 @@ def counts_under_lock(rng: random.Random, names: Names, line: int) -> Many:
 def ticket_lock(rng: random.Random, names: Names, line: int) -> Many:
     """A ticket lock of the program's own: a counter of tickets, and the number that is served."""
     apart = rng.choice((2, 4, 8))
-    tickets, serving = _word("next", line, 0), _word("serving", line, apart, True)
+    tickets, serving = _word("next", line, 0, beside=True), _word("serving", line, apart, True)
     take = names.function()
     free = take if rng.random() < 0.3 else names.function()
     data = _inside(rng, names, line, (24, 32, 48))
@@ -365,6 +365,24 @@ def first_in_first_out(rng: random.Random, names: Names, line: int) -> Many:
     }
 
 
+def barrier(rng: random.Random, names: Names, line: int) -> Many:
+    """A barrier: all count themselves in, and look at its phase until the last one changes it."""
+    first, second = rng.sample(range(0, 64, 8), 2)
+    count, phase = _word("count", line, first), _word("phase", line, second)
+    arrive = names.function()
+    wait = arrive if rng.random() < 0.5 else names.function()
+    threads = crowd(rng, 32)
+    last = 1 / threads
+    polls = [Step("load", wait, phase) for _ in range(rng.choice((1, 4, 16)))]
+    steps = (
+        Step("atomic", arrive, count),
+        Step("store", arrive, count, "one", last),
+        Step("store", arrive, phase, "one", last),
+        *polls,
+    )
+    return [Role(threads, (steps,), rng.choice(_WORK))], {line: "by model"}
+
+
 WIDE: dict[WideMaker, float] = {
     rw_semaphore: 1,
     rw_spinlock: 1,
@@ -386,6 +404,7 @@ WIDE: dict[WideMaker, float] = {
     seldom_written: 2.5,
     fields_of_a_struct: 1,
     first_in_first_out: 1,
+    barrier: 1,
 }
 
 

@@ -16,7 +16,7 @@ from lockline.c2c.sharing import share_out
 from lockline.c2c.sharing_model import BESIDE, LONGER, MEMBER, RATES, THREADS, Sharing, is_written, places
 from lockline.c2c.sharing_threads import TRY_APART
 from lockline.c2c.users import everybody, several, several_threads, users_of
-from lockline.c2c.verdict_case import FEW_WINDOWS, QUIET_PER_SECOND, TOLD, Case, actors, amount, percent
+from lockline.c2c.verdict_case import FEW_WINDOWS, QUIET_PER_SECOND, TOLD, Case, actors, amount, fetched_beside, percent
 from lockline.c2c.verdict_locks import LOCK_WORD, lock_word, with_a_lock
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
 
@@ -299,21 +299,6 @@ def _pair_untold(case: Case) -> str:
     )
 
 
-def _fetched_beside(case: Case, parts: Sequence[Part]) -> int:
-    """At least so many loads came from a clean copy elsewhere at other bytes than these members'."""
-    here = 0
-    for part in parts:
-        for access in part.accesses:
-            counts = access.counts
-            if counts.llc_hit is not None:
-                here += access.clean
-            elif counts.loads is None:
-                return 0
-            else:
-                here += max(0, counts.loads - access.transfers)
-    return case.line.counts.clean - here
-
-
 def _taken_along(case: Case) -> str:
     """A doubt where the other half of its 128 bytes pays without being written: who reads that fetches this one too."""
     buddy = case.buddy
@@ -392,7 +377,7 @@ def _shared(case: Case) -> Judgement | None:
             f"{beside:,} more loads of the line came from a clean copy elsewhere, at bytes that are not shown, or that "
             "nobody writes; `perf c2c report --stdio --show-all` shows them"
         )
-    if found.kind == "true" and clean > case.transfers and _fetched_beside(case, found.parts) > case.transfers:
+    if found.kind == "true" and clean > case.transfers and fetched_beside(case, found.parts) > case.transfers:
         why = f"{beside:,} loads of the line came from a clean copy elsewhere, most of them at bytes that are not shown"
         return case.judge(
             "too little evidence", [*evidence, f"not decided: {why}; `perf.data` tells where they are"], found.parts

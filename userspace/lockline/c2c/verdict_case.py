@@ -244,3 +244,18 @@ def _stores_told(case: Case) -> bool:
     located = sum([access.counts.stores or 0 for access in case.rows])
     enough = case.stores >= FEW_STORES or case.coverage.stores_seen is True
     return enough and located >= TOLD * case.stores and case.located >= TOLD
+
+
+def fetched_beside(case: Case, parts: Sequence[Part]) -> int:
+    """At least so many loads came from a clean copy elsewhere at other bytes than these members'."""
+    here = 0
+    for part in parts:
+        for access in part.accesses:
+            counts = access.counts
+            if counts.llc_hit is not None:
+                here += access.clean
+            elif counts.loads is None:
+                return 0
+            else:
+                here += max(0, counts.loads - access.transfers)
+    return case.line.counts.clean - here

@@ -14,10 +14,21 @@ from lockline.c2c.members import is_sequence_type
 from lockline.c2c.model import Judgement, Part
 from lockline.c2c.parts import LOCK_BYTES, cost
 from lockline.c2c.sharing import share_out
-from lockline.c2c.sharing_model import BESIDE, MAINLY, MEMBER, MOST, is_written, places
+from lockline.c2c.sharing_model import (
+    BESIDE,
+    FEW_STORES,
+    LONGER,
+    MAINLY,
+    MEMBER,
+    MOST,
+    RECORD_STORES,
+    WHOLE_TEXT,
+    is_written,
+    places,
+)
 from lockline.c2c.sharing_threads import TRY_APART, writes_between
 from lockline.c2c.users import named
-from lockline.c2c.verdict_case import Case, percent
+from lockline.c2c.verdict_case import SOME_TRANSFERS, Case, fetched_beside, percent
 
 # From this share on a lock's word is what the line suffers from, and other members do not matter.
 LOCK_WORD = 0.85
@@ -25,6 +36,12 @@ LOCK_WORD = 0.85
 FEW_OF_LOCK = 3
 # A lock's word is written to take it and to release it.
 WRITES_OF_HOLD = 2
+# Less than this is not most of it.
+HALF = 0.5
+# With so many of a line's writes beside its lock, about half of what its waiters pay ends when they lie elsewhere.
+MOSTLY_BESIDE = 0.55
+# With fewer of them it is a part, and with fewer than these next to nothing: apart, two lines move.
+PARTLY_BESIDE = 0.4
 
 
 def _is_locks_own(part: Part) -> bool:
@@ -44,6 +61,16 @@ def lock_word(case: Case) -> Judgement | None:
     if others:
         evidence.append(f"all other members together: {percent(beside)}")
     two = _of_two_spinlocks(locks)
+    spun = _spun_for_beside(case, locks)
+    if spun is not None and spun[1] >= MOSTLY_BESIDE and not two:
+        return _paid_at_the_lock(case, evidence, locks, spun)
+    two += _doubts_of_waiters(case, locks, spun)
+    fetched = fetched_beside(case, locks)
+    if fetched > BESIDE * case.transfers:
+        two.append(
+            f"{fetched:,} more loads of the line came from a clean copy elsewhere, beside the lock's word: who reads "
+            f"there pays too, and that part is false sharing; {TRY_APART}"
+        )
     if beside < MEMBER:
         return case.judge("lock word", evidence, locks, two)
     # What is paid there makes the lock be held for longer, if it is under the lock.
@@ -51,6 +78,56 @@ def lock_word(case: Case) -> Judgement | None:
     if case.stores_told and surely_for_the_lock(locks, others) < MEMBER:
         doubt = f"{percent(beside)} are paid beside it; {_goes_along(others)}"
     return case.judge("lock word", evidence, [*locks, *others], [doubt, *two])
+
+
+def _spun_for_beside(case: Case, locks: Sequence[Part]) -> tuple[list[Part], float] | None:
+    """What is written beside locks that are spun for, and its part of the line's writes; None: that is not known.
+
+    Who spins reads the lock's word again after each write to its line, to whichever bytes.  Who takes a free lock pays
+    once, whatever the last holder wrote.
+    """
+    paid = sum(row.transfers for part in locks for row in part.accesses)
+    spinning = sum(row.transfers for part in locks for row in part.accesses if not row.wrote)
+    if spinning < HALF * paid or paid < SOME_TRANSFERS:
+        return [], 0.0
+    wrote = sum(row.wrote for part in locks for row in part.accesses)
+    beside = [part for part in case.parts if not _is_locks_own(part) and is_written(part)]
+    writes = sum(row.wrote for part in beside for row in part.accesses)
+    if not case.stores_told or wrote + writes < FEW_STORES:
+        return None
+    return beside, writes / (wrote + writes)
+
+
+def _paid_at_the_lock(
+    case: Case, evidence: Sequence[str], locks: Sequence[Part], spun: tuple[list[Part], float]
+) -> Judgement:
+    """The lock's waiters pay mostly for what its holders write beside it."""
+    beside, part = spun
+    why = (
+        f"who spins at {places(locks)} reads it again after each write to its line, and {percent(part)} of these are "
+        f"at {places(beside)}"
+    )
+    doubt = f"the lock's own writes are paid for wherever {places(beside)} {_lies(beside)}; {TRY_APART}"
+    return case.judge("false sharing", [*evidence, why], [*locks, *beside], [doubt], weak=1)
+
+
+def _doubts_of_waiters(case: Case, locks: Sequence[Part], spun: tuple[list[Part], float] | None) -> list[str]:
+    """Doubts about what those who wait for a lock pay for: the writes beside it may be a part."""
+    if spun is None:
+        why = (
+            f"who spins at {places(locks)} pays for each write to its line, and what is written beside it is not known"
+        )
+        tells = LONGER if case.stores_told else WHOLE_TEXT if case.coverage.stores_seen else RECORD_STORES
+        return [f"{why}; {tells}"]
+    beside, part = spun
+    if part < PARTLY_BESIDE:
+        return []
+    counted = f"{percent(part)} of the line's writes are at {places(beside)}"
+    return [f"{counted}: who spins for the lock pays for these too, and that part is false sharing; {TRY_APART}"]
+
+
+def _lies(parts: Sequence[Part]) -> str:
+    return "lies" if len(parts) < 2 else "lie"
 
 
 def _of_two_spinlocks(locks: Sequence[Part]) -> list[str]:
