@@ -301,18 +301,21 @@ def test_sleeps_are_in_no_row_of_a_lock_of_net(sleeps: int, left: tuple[int, int
 
 
 @pytest.mark.parametrize(
-    ("wakers", "wait_ns", "told"),
+    ("function", "wakers", "wait_ns", "told"),
     [
-        ((2, 3, 4), WINDOW * 6 // 10, [(False, True)]),
-        # Another thread brings work; all wait, and nobody has what they wait for.
-        ((9,), WINDOW * 6 // 10, []),
-        ((2, 3, 4), WINDOW, []),
+        ("Pool::take", (2, 3, 4), WINDOW * 6 // 10, [(False, True)]),
+        # Another thread brings work; all wait, and nobody has what they wait for; idle workers of a scheduler.
+        ("Pool::take", (9,), WINDOW * 6 // 10, []),
+        ("Pool::take", (2, 3, 4), WINDOW, []),
+        ("tokio::runtime::scheduler::multi_thread::park::Parker::park", (2, 3, 4), WINDOW * 6 // 10, []),
     ],
 )
 def test_threads_that_notify_each_other_at_a_condvar_of_parking_lot(
-    wakers: tuple[int, ...], wait_ns: int, told: list[tuple[bool, bool]]
+    function: str, wakers: tuple[int, ...], wait_ns: int, told: list[tuple[bool, bool]]
 ) -> None:
     """A pool, or workers that pass jobs on: nobody can tell which."""
-    words = parked(("syscall", "parking_lot::condvar::Condvar::wait_until_internal", "Pool::take"), wakers, wait_ns)
+    # A task of the program lies on the scheduler's functions.
+    below = (function, "tokio::runtime::scheduler::multi_thread::worker::run")
+    words = parked(("syscall", "parking_lot::condvar::Condvar::wait_until_internal", *below), wakers, wait_ns)
     found = recognise(words, (), WINDOW)
     assert [(one.lock, one.unclear) for one in found if one.make == PARKING_LOT_CONDITION] == told

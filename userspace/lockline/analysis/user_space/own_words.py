@@ -14,6 +14,7 @@ from lockline.analysis.user_space.program_functions import innermost_own
 from lockline.analysis.user_space.user_evidence import (
     HALF,
     PARKING_LOT_CONDITION,
+    Calls,
     Processes,
     Recognised,
     Seen,
@@ -24,9 +25,12 @@ from lockline.analysis.user_space.user_evidence import (
     open_ns,
     several_wait,
     share_from,
+    share_of,
     waiting,
 )
+from lockline.base.c_library import FUTEX_CALLERS
 
+_PARKING_LOT = ("parking_lot", "<parking_lot", "lock_api", "<lock_api")
 # Of threads; two that wait for each other tell little.
 _FEW = 3
 
@@ -120,7 +124,14 @@ def notices(
             yield notice_of(circle, make, window_ns)
 
 
+def _of_scheduler(call: Calls) -> bool:
+    """Whether tokio itself waits there, which parks its workers so: by the function right behind parking_lot's."""
+    behind = (name for name in call.functions if not name.startswith((*FUTEX_CALLERS, *_PARKING_LOT)))
+    return next(behind, "").lstrip("<").startswith("tokio::")
+
+
 def parking_lot_conditions(processes: Processes, window_ns: int) -> Iterable[Recognised]:
     """The same of parking_lot, where each thread waits at a word of its own."""
     for words in processes.values():
-        yield from notices(words.values(), PARKING_LOT_CONDITION, ("parking_lot::condvar::",), (), window_ns)
+        found = [one for one in words.values() if share_of(one.waits, _of_scheduler) < HALF]
+        yield from notices(found, PARKING_LOT_CONDITION, ("parking_lot::condvar::",), (), window_ns)
