@@ -2,6 +2,7 @@
 """Locks that a shared library has for itself, told by the files of the frames that threads wait in."""
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -56,7 +57,10 @@ def test_the_function_that_the_program_calls_is_named() -> None:
         ("/usr/lib/libapp.so", ("",)),
         # They run the program, or make its locks.
         ("/usr/lib/libQt5Core.so.5", ("", "", "QThreadPool::start")),
-        ("/usr/lib/jvm/lib/server/libjvm.so", ("Monitor::lock_slow", "SymbolTable::new_symbol")),
+        (
+            "/usr/lib/jvm/lib/server/libjvm.so",
+            ("os::PlatformEvent::park", "ObjectMonitor::EnterI", "Runtime1::monitorenter"),
+        ),
         ("/usr/lib/libpython3.11.so.1.0", ("", "PyEval_EvalFrame")),
         ("/usr/lib/libstdc++.so.6", ("", "std::ostream::write")),
         # A part of the program, not of a package.
@@ -144,3 +148,25 @@ def test_a_lock_that_a_module_of_python_has_for_itself() -> None:
 )
 def test_a_lock_of_the_program_in_python(functions: tuple[str, ...]) -> None:
     assert told_of_python(functions) is None
+
+
+JVM = "/opt/jdk/lib/server/libjvm.so"
+START_THREAD = (Frame(6, "java.lang.Thread.start", 0, "[java]"), Frame(7, "Shop.serve", 0, "[java]"))
+
+
+@pytest.mark.parametrize(
+    ("mutex", "outside", "told_"),
+    [
+        (("Mutex::lock_contended", "JVM_StartThread"), START_THREAD, ("JVM_StartThread", "Shop.serve")),
+        # A thread that ends, and a monitor of the program's.
+        (("Mutex::lock_contended", "Threads::remove"), (), ("", "")),
+        (("os::PlatformEvent::park", "ObjectMonitor::EnterI"), START_THREAD, None),
+    ],
+)
+def test_a_lock_of_the_jvms_own(
+    mutex: tuple[str, ...], outside: tuple[Frame, ...], told_: tuple[str, str] | None
+) -> None:
+    made = waits(JVM, *mutex, caller="")
+    made = replace(made, frames=(*made.frames[:-1], *(outside or made.frames[-1:])))
+    assert told(made) == (None if told_ is None else LibraryLock("libjvm.so", *told_, 1.0))
+    assert told_ is None or cast(LibraryLock, told(made)).of_jvm

@@ -418,6 +418,10 @@ REMEDIES: Mapping[str, str] = {
         "make fewer objects, or collect less often: a larger minor heap (OCAMLRUNPARAM=s=8M, in words)"
     ),
     "ocaml-release": ("C code that the program calls can let others run meanwhile: caml_release_runtime_system()"),
+    "java-ask-jvm-less": (
+        "do less often what takes a lock of the JVM: start threads (a pool has them ready), load classes, look at all"
+        " threads"
+    ),
     "python-log-by-queue": (
         "a handler of logging has its lock until the line is written: give the loggers a QueueHandler, and let one"
         " QueueListener write (logging.handlers); log less"

@@ -474,6 +474,8 @@ def _of_library(library: CLibraryLock | LibraryLock) -> tuple[Remedy, ...]:
         return _LIBRARY_REMEDIES[library.kind]
     if library.logs:
         return (remedy("python-log-by-queue"),)
+    if library.of_jvm:
+        return (remedy("java-ask-jvm-less"),)
     return (remedy("allocate-less"), remedy("more-arenas")) if library.allocates else (remedy("call-library-less"),)
 
 

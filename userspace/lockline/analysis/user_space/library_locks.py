@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from lockline.analysis.user_space.c_library_locks import stacks_that_tell
 from lockline.analysis.user_space.futex_waits import FutexStack, FutexWaits
-from lockline.analysis.user_space.program_functions import heaviest_name, own_name
+from lockline.analysis.user_space.program_functions import heaviest_name, innermost_own, own_name
 from lockline.analysis.user_space.run_times import PYTHON_CODE
 from lockline.analysis.user_space.user_evidence import PY_LOCK, PY_MUTEX
 from lockline.base.c_library import FUTEX_CALLERS, START, is_c_library
@@ -34,6 +34,9 @@ _RUN_TIMES = re.compile(
     r"|tbb[\w.]*|folly[\w.-]*|absl\w*|boost_thread|boost_fiber|QtCore|Qt\dCore|glib-[\d.]+|gthread-[\d.]+|uv|apr-\d|nspr4"
     r"|erts\w*|lua[\d.-]*|perl)"
 )
+# HotSpot's own mutexes, as for its list of threads.  A program's monitors wait in other functions.
+_JVM = "libjvm.so"
+_JVM_MUTEXES = ("Mutex::lock", "Monitor::lock", "Monitor::ILock")
 _INSTALLED = ("/usr/lib/", "/usr/lib64/", "/usr/lib32/", "/lib/", "/lib64/")
 # A function of Python's own library, as its stacks have it.
 _OF_PYTHON = re.compile(
@@ -65,6 +68,11 @@ class LibraryLock:
         return _ALLOCATORS.match(self.library) is not None
 
     @property
+    def of_jvm(self) -> bool:
+        """Whether it is the JVM."""
+        return self.library == _JVM
+
+    @property
     def logs(self) -> bool:
         """Whether it is Python's module for logs."""
         return self.library == _called("logging")
@@ -85,7 +93,10 @@ def _entry(frames: Sequence[Frame]) -> tuple[str, str, str] | None:
     inner = list(frames)
     while inner and (is_c_library(inner[0].module) or inner[0].symbol.startswith(FUTEX_CALLERS)):
         inner = inner[1:]
-    library = _library(inner[0].module) if inner else ""
+    if not inner:
+        return None
+    jvms = inner[0].module.endswith(f"/{_JVM}") and inner[0].symbol.startswith(_JVM_MUTEXES)
+    library = _JVM if jvms else _library(inner[0].module)
     if not library:
         return None
     of_it = 0
@@ -100,7 +111,7 @@ def _entry(frames: Sequence[Frame]) -> tuple[str, str, str] | None:
     if outside.symbol.startswith(START):
         # Its own thread.
         return library, "", ""
-    return library, outermost, outside.symbol
+    return library, outermost, innermost_own(inner[of_it:]) if jvms else outside.symbol
 
 
 def _called(module: str) -> str:
