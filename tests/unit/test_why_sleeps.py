@@ -202,6 +202,22 @@ def test_a_redacted_story_names_no_file_and_nobody() -> None:
     assert "Tasks wait for a lock on file-1, which command-" in text
 
 
+def test_one_job_that_queues_for_a_file_is_hardly_the_cause_of_a_whole_machine() -> None:
+    """Who is named waits for it all the same; so does each of several, and who waits now and then."""
+    alone, several = [asleep(1)] * 10, [asleep(1), asleep(2)] * 5
+    for looks, options, sure in (
+        (alone, ("-a",), "low"),
+        (alone, ("-p", "1"), "high"),
+        (several, ("-a",), "high"),
+        ([*[asleep(1)] * 7, *[[]] * 3], ("-a",), "high"),
+    ):
+        known = after(of_looks(looks, [[held(1)]] * 5))
+        known = replace(known, target=replace(known.target, options=options))
+        cause = judge(known, "time").cause
+        assert cause is not None
+        assert (cause.cause, cause.sure) == ("file-lock", sure)
+
+
 @pytest.mark.parametrize("target", [("-a",), ("-p", "1"), ("-t", "1")])
 def test_threads_of_a_target(target: tuple[str, ...]) -> None:
     assert (1, 1) in threads_wanted(Target(target, ""))

@@ -22,7 +22,7 @@ FUTEX, INPUT, NAP = "futex", "input", "nap"
 _SEVERAL = 1.5
 _BUSY = 0.3
 # Of the looks at a thread that waits all the time: one may meet it at the begin of its wait, or at its end.
-_MISSED = 0.05
+MISSED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Sleepers:
             files = [of_file for of_file in waiters.values() if tgid in of_file]
             return all(len(of_file) == 1 for of_file in files) if files else len(for_files) == 1
 
-        return sum(one.threads for one in for_files if abs(one.threads - 1) <= _MISSED and is_alone(one.tgid))
+        return sum(one.threads for one in for_files if abs(one.threads - 1) <= MISSED and is_alone(one.tgid))
 
 
 def _kind(function: str) -> tuple[str, str]:

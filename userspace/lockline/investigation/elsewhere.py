@@ -16,7 +16,7 @@ from lockline.analysis.findings import (
     remedy,
 )
 from lockline.investigation import probes
-from lockline.investigation.model import Evidence, Hypothesis, Investigation
+from lockline.investigation.model import Evidence, Hypothesis, Investigation, Target
 from lockline.investigation.sleeps import Blocked, Naps, OwnLock, Sleeps
 from lockline.investigation.stops import stop_of
 
@@ -85,7 +85,7 @@ def _remedies(one: Blocked, holder: Process | None) -> tuple[Remedy, ...]:
     return first, remedy("why-share-file-lock")
 
 
-def _hypothesis(number: int, sleeps: Sleeps, one: Blocked) -> Hypothesis:
+def _hypothesis(number: int, sleeps: Sleeps, one: Blocked, target: Target) -> Hypothesis:
     holder = Process(one.holder_comm, one.holder) if one.holder else None
     evidence = [
         fact(
@@ -119,7 +119,7 @@ def _hypothesis(number: int, sleeps: Sleeps, one: Blocked) -> Hypothesis:
         claim=claim,
         evidence=tuple(Evidence(told, not _stands_by(one), number) for told in evidence),
         remedies=_remedies(one, holder),
-        sure=_sure(one),
+        sure=_sure(one, target),
     )
 
 
@@ -128,8 +128,10 @@ def _stands_by(one: Blocked) -> bool:
     return 0 < one.refused < _ASKS
 
 
-def _sure(one: Blocked) -> Confidence:
-    """How sure it is that threads wait for that lock, and who has it."""
+def _sure(one: Blocked, target: Target) -> Confidence:
+    """How sure it is that threads wait for that lock, and who has it; of a whole machine, that it holds it back."""
+    if one.alone and target.options[:1] == ("-a",):
+        return "low"
     if one.refused:
         return "medium"
     return "high" if one.known >= _ENOUGH and 2 * one.holder_looks > one.known else "medium"
@@ -195,10 +197,10 @@ def of_sleeps(known: Investigation) -> list[Hypothesis]:
         return [Hypothesis("other-locks", None, "open", _EXPECTED, claim, tests=(probes.SLEEPS,))]
     number, sleeps = seen
     told = worth_telling(sleeps)
-    seldom = [_hypothesis(number, sleeps, one) for one in sleeps.blocked if _stands_by(one)]
+    seldom = [_hypothesis(number, sleeps, one, known.target) for one in sleeps.blocked if _stands_by(one)]
     polling = [*_of_naps(number, sleeps), *_of_own_locks(number, sleeps), *seldom]
     if told or any(one.supported for one in polling):
-        return [*(_hypothesis(number, sleeps, one) for one in told), *polling]
+        return [*(_hypothesis(number, sleeps, one, known.target) for one in told), *polling]
     looks, threads = Measure(sleeps.looks, "looks"), Measure(sleeps.threads, "threads")
     if sleeps.all_of_them:
         against = fact("why-none-blocked", looks=looks, threads=threads)

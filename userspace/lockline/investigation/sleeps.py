@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from lockline.analysis.sleep_functions import Kind, kind_of, other_of
+from lockline.analysis.sleepers import MISSED
 from lockline.base.values import dataclass
 from lockline.investigation.stops import Standing, Stop
 
@@ -86,7 +87,8 @@ class Blocked:
 
     name: '': which one is not known.  waiters: threads on average.  known: looks at which somebody was seen to have
     it; holder: who had it at most of them (holder_looks).  refused: times a second that each of these threads asks
-    for it without waiting, does not get it, and sleeps for a moment; 0: they wait.
+    for it without waiting, does not get it, and sleeps for a moment; 0: they wait.  alone: one process waits for a
+    file, at every look: it may just start when another one has ended, as jobs do that share a lock file.
     """
 
     kind: Kind
@@ -101,6 +103,7 @@ class Blocked:
     holder_looks: int = 0
     holder_in: str = ""
     refused: float = 0.0
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +345,9 @@ def _with_holder(made: Blocked, held: Sequence[Held]) -> Blocked:
 def _blocked(kind: Kind, name: str, at: Sequence[Sleeper], looks: float, held: Sequence[Held]) -> Blocked:
     comm, tgid = Counter((sleeper.comm, sleeper.tgid) for sleeper in at).most_common(1)[0][0]
     function = Counter(sleeper.function for sleeper in at).most_common(1)[0][0]
-    return _with_holder(Blocked(kind, name, function, len(at) / looks, comm, tgid), held)
+    waiters = len(at) / looks
+    alone = kind == "file-lock" and abs(waiters - 1) <= MISSED and {sleeper.tgid for sleeper in at} == {tgid}
+    return _with_holder(Blocked(kind, name, function, waiters, comm, tgid, alone=alone), held)
 
 
 def _what(sleeper: Sleeper, moment: Sequence[Sleeper]) -> str:
