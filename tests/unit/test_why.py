@@ -607,6 +607,7 @@ def test_watching_pays_no_recording() -> None:
     ("name", "where", "words"),
     [
         ("queue_lock", "", "Threads of server (100) wait for queue_lock, which may be a lock"),
+        ("queue_lock", "take", "Threads of server (100) wait for queue_lock, in take(), which may be a lock"),
         ("", "", "Threads of server (100) wait at one place in its [heap], which may be a lock"),
         ("", "take", "Threads of server (100) wait at one place in its [heap], in take(), which may be a lock"),
     ],
@@ -617,3 +618,7 @@ def test_a_futex_that_may_be_a_lock_is_called_so_once(name: str, where: str, wor
     known = known_of(observation("totals"), observation("futex", user_waiters=0.0, unclear=unclear))
     (found,) = (one for one in hypotheses(known) if one.cause == "unclear-wait")
     assert why_words.fact_words(found.claim) == words
+    (todo,) = map(why_words.remedy_words, found.remedies)
+    assert todo.startswith(
+        "see in take() whether threads take something there" if where else "`lockline record --futex"
+    )

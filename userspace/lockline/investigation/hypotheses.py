@@ -293,15 +293,11 @@ def _unclear(number: int, futex: UserLockSeen) -> Hypothesis:
     """Waits that may be for a lock: the futex alone does not say."""
     lock, process = UserLock(futex.name, futex.mapping), Process(futex.comm, futex.tgid)
     told = fact("why-unclear", threads=Measure(futex.waiters, "threads"), why=Text(futex.why))
+    where = Function(futex.where) if futex.where else None
     claim = (
-        fact("why-unclear-wait", process=process, lock=lock)
+        fact("why-unclear-wait", process=process, lock=lock, where=where)
         if futex.name
-        else fact(
-            "why-unclear-place",
-            process=process,
-            place=Text(futex.mapping or "memory"),
-            where=Function(futex.where) if futex.where else None,
-        )
+        else fact("why-unclear-place", process=process, place=Text(futex.mapping or "memory"), where=where)
     )
     return Hypothesis(
         cause="unclear-wait",
@@ -310,7 +306,9 @@ def _unclear(number: int, futex: UserLockSeen) -> Hypothesis:
         waiters=futex.waiters,
         claim=claim,
         evidence=(Evidence(told, True, number),),
-        remedies=(remedy("record-user-stacks", process=process),),
+        remedies=(
+            remedy("lock-or-jobs", where=where) if where is not None else remedy("record-user-stacks", process=process),
+        ),
         sure="low",
     )
 

@@ -44,7 +44,7 @@ SENTENCES: Mapping[str, str] = {
     "why-own-lock": "Threads of {process} that sleep for a moment wait for each other's lock on {file}",
     "why-tracer": "a tracer makes tasks wait",
     "why-clock": "all CPUs wait for one clock device",
-    "why-unclear-wait": "Threads of {process} wait for {lock}, which may be a lock",
+    "why-unclear-wait": "Threads of {process} wait for {lock}[, in {where}], which may be a lock",
     "why-unclear-place": "Threads of {process} wait at one place in its {place}[, in {where}], which may be a lock",
     "why-hidden-waits": "Threads of {process} wait unseen: `{command}` shows what for",
     "why-unseen-goroutines": "Goroutines of {process} wait for mutexes, which the kernel does not see",
@@ -203,6 +203,10 @@ SENTENCES: Mapping[str, str] = {
 }
 
 REMEDIES: Mapping[str, str] = {
+    "lock-or-jobs": (
+        "see in {where} whether threads take something there and give it back: then hold it for less time, or let there"
+        " be more of it; threads that wait there for jobs are idle"
+    ),
     "why-move-out": "move what sleeps in {function} out of the section that holds {lock}",
     "why-larger-pool": "if {lock} hands out connections, slots or jobs: allow more of them at once",
     "why-shorter-use": "give each back sooner: look at what threads do that have one[, in {function}]",
