@@ -85,6 +85,9 @@ def test_who_spins_pays_for_what_is_written_beside_the_lock(tmp_path: Path) -> N
     most = judged(60)
     assert (most.verdict, most.confidence) == ("false sharing", "low")
     assert any("60% of these are at +0x8" in told for told in most.evidence)
+    # Skid makes a store or two of the waiters' loads.
+    skid = found(tmp_path, (0, 90, 0.2, slow), (0, 10, 20, take), (0, 0, 19.8, free), (8, 0, 60, "tally"))
+    assert skid.verdict == "false sharing"
     part = judged(46)
     assert (part.verdict, part.confidence) == ("lock word", "medium")
     assert any("46% of the line's writes are at +0x8" in doubt for doubt in part.doubts)

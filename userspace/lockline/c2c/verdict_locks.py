@@ -11,7 +11,7 @@ from math import exp
 from lockline.base.values import replace
 from lockline.c2c.functions import is_lock_function, is_spin_function
 from lockline.c2c.members import is_sequence_type
-from lockline.c2c.model import Judgement, Part
+from lockline.c2c.model import Access, Judgement, Part
 from lockline.c2c.parts import LOCK_BYTES, cost
 from lockline.c2c.sharing import share_out
 from lockline.c2c.sharing_model import (
@@ -22,6 +22,7 @@ from lockline.c2c.sharing_model import (
     MEMBER,
     MOST,
     RECORD_STORES,
+    STRAY_STORES,
     WHOLE_TEXT,
     is_written,
     places,
@@ -87,7 +88,7 @@ def _spun_for_beside(case: Case, locks: Sequence[Part]) -> tuple[list[Part], flo
     once, whatever the last holder wrote.
     """
     paid = sum(row.transfers for part in locks for row in part.accesses)
-    spinning = sum(row.transfers for part in locks for row in part.accesses if not row.wrote)
+    spinning = sum(row.transfers for part in locks for row in part.accesses if _only_looks(row))
     if spinning < HALF * paid or paid < SOME_TRANSFERS:
         return [], 0.0
     wrote = sum(row.wrote for part in locks for row in part.accesses)
@@ -96,6 +97,11 @@ def _spun_for_beside(case: Case, locks: Sequence[Part]) -> tuple[list[Part], flo
     if not case.stores_told or wrote + writes < FEW_STORES:
         return None
     return beside, writes / (wrote + writes)
+
+
+def _only_looks(row: Access) -> bool:
+    """Whether an instruction loads only: a store among a hundred samples is skid."""
+    return row.wrote <= STRAY_STORES * (row.counts.records or 0)
 
 
 def _paid_at_the_lock(
