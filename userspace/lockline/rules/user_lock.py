@@ -539,7 +539,9 @@ def find(report: Report) -> list[Finding]:
         woken = out_of_condition(futex) if futex.make in ("", BEHAVIOUR) else 0.0
         if woken >= _MOSTLY:
             evidence.append(fact("out-of-condition", part=part(woken, "the sampled waits")))
-        if released and released != waited_in(futex) and library is None:
+        # Who has a timeout may be woken by nobody.
+        ended_by_wake = futex.total.timed_out < _MOSTLY * max(futex.total.slept, 1)
+        if released and released != waited_in(futex) and library is None and ended_by_wake:
             evidence.append(fact("let-go-in", function=Function(released)))
         if futex.make == GIL:
             evidence += _wanted_in(futex)
