@@ -34,6 +34,8 @@ static __always_inline __u64 kernel_word(__u64 address)
 	return value;
 }
 
+#define TASK_WORD(task, member) kernel_word((task) + bpf_core_field_offset(struct task_struct, member))
+
 /* Once on each CPU: whether the collector found the right word.  Until then, and without one, the helper is called. */
 static __noinline int adopt_current_word(struct cpu_state *state)
 {

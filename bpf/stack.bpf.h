@@ -33,9 +33,7 @@ __u64 sum_of_walk(const struct kernel_frames *walked, __u32 own, __u32 count);
  */
 static __always_inline bool on_task_stack(const struct cpu_state *state, __u64 stack)
 {
-	__u64 task = current_address(state);
-
-	return stack - kernel_word(task + bpf_core_field_offset(struct task_struct, stack)) < STACK_ALIGNED;
+	return stack - TASK_WORD(current_address(state), stack) < STACK_ALIGNED;
 }
 
 /* A stack that is known is walked once in so many times. */

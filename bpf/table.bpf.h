@@ -42,8 +42,6 @@ static __always_inline bool set_owner(struct wait_row *row, __u64 lock, __u32 ow
 	return true;
 }
 
-#define TASK_WORD(task, member) kernel_word((task) + bpf_core_field_offset(struct task_struct, member))
-
 /* Whether the lock lies in an object of the waiter, which names it on every kernel. */
 static __always_inline int find_owner(struct wait_row *row, __u64 lock, __u64 task)
 {

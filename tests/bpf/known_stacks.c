@@ -206,7 +206,7 @@ void a_walk_beside_a_known_stack(struct bench *bench)
 }
 
 /* They are walked, and teach nothing: they end elsewhere. */
-void stacks_of_interrupts_are_told(struct bench *bench)
+void a_stack_of_an_interrupt_is_no_tasks(struct bench *bench)
 {
 	CHECK_EQUAL(run_on_task_stack(bench, 0), 3);
 	CHECK_EQUAL(run_on_task_stack(bench, STACK_ALIGNED), 1);

@@ -532,7 +532,7 @@ static const struct test {
 	TEST(the_first_caller_has_its_place, everything),
 	TEST(a_stack_with_a_missing_frame_is_not_known, everything),
 	TEST(a_walk_beside_a_known_stack, everything),
-	TEST(stacks_of_interrupts_are_told, everything),
+	TEST(a_stack_of_an_interrupt_is_no_tasks, everything),
 	TEST(slow_path_covers_tracepoints, everything),
 	TEST(slow_paths_nest, everything),
 	TEST(sleeping_path_covers_tracepoints, everything),

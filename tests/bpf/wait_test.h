@@ -151,7 +151,7 @@ void a_last_frame_lies_at_the_end(struct bench *bench);
 void the_first_caller_has_its_place(struct bench *bench);
 void a_stack_with_a_missing_frame_is_not_known(struct bench *bench);
 void a_walk_beside_a_known_stack(struct bench *bench);
-void stacks_of_interrupts_are_told(struct bench *bench);
+void a_stack_of_an_interrupt_is_no_tasks(struct bench *bench);
 
 /* slow_paths.c */
 void slow_path_covers_tracepoints(struct bench *bench);

@@ -96,7 +96,7 @@ def test_who_spins_pays_for_what_is_written_beside_the_lock(tmp_path: Path) -> N
     # Who takes it without spinning pays once, whatever was written before.
     taken = found(tmp_path, (0, 90, 20, take), (0, 10, 20, slow), (8, 0, 60, "tally"))
     assert (taken.verdict, taken.confidence) == ("lock word", "high")
-    # Stores of no offset are told.
+    # The text shows no stores.
     unseen = found(tmp_path, (0, 90, 0, slow), (0, 10, 0, take))
     assert (unseen.verdict, unseen.confidence) == ("lock word", "medium")
     assert any("what is written beside it is not known" in doubt for doubt in unseen.doubts)

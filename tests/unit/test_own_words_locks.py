@@ -313,7 +313,7 @@ def test_sleeps_are_in_no_row_of_a_lock_of_net(sleeps: int, left: tuple[int, int
 def test_threads_that_notify_each_other_at_a_condvar_of_parking_lot(
     function: str, wakers: tuple[int, ...], wait_ns: int, told: list[tuple[bool, bool]]
 ) -> None:
-    """A pool, or workers that pass jobs on: nobody can tell which."""
+    """A pool, or workers that pass jobs on: the waits do not show which."""
     # A task of the program lies on the scheduler's functions.
     below = (function, "tokio::runtime::scheduler::multi_thread::worker::run")
     words = parked(("syscall", "parking_lot::condvar::Condvar::wait_until_internal", *below), wakers, wait_ns)

@@ -5,7 +5,7 @@
  */
 #include <ctype.h>
 #include <setjmp.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <libiberty/demangle.h>
@@ -43,14 +43,15 @@ static int by_language(const char *name, struct written *written)
 	return cplus_demangle_v3_callback(name, DMGL_ANSI, write_part, written);
 }
 
-static int printed(const char *escape)
+/* The character that %XX stands for; 0: none, or one that a terminal obeys. */
+static char printed(const char *escape)
 {
-	const char digits[] = {escape[1], (char)(escape[1] ? escape[2] : 0), 0};
-	const int is_byte = isxdigit((unsigned char)digits[0]) && isxdigit((unsigned char)digits[1]);
-	const int byte = is_byte ? (int)strtol(digits, NULL, 16) : 0;
+	unsigned int byte;
 
-	/* Nothing that a terminal obeys. */
-	return byte > ' ' && byte < 0x7f ? byte : 0;
+	if (!isxdigit((unsigned char)escape[1]) || !isxdigit((unsigned char)escape[2]))
+		return 0;
+	sscanf(escape + 1, "%2x", &byte);
+	return byte > ' ' && byte < 0x7f ? (char)byte : 0;
 }
 
 /* Go writes a dot in the last part of a package's path as %2e (cmd/internal/objabi: PathToPrefix()).
@@ -60,10 +61,10 @@ static __attribute__((noinline)) void without_escapes(const char *name, char *ou
 	size_t length = 0;
 
 	for (; *name && length + 1 < size; length++) {
-		const int byte = *name == '%' ? printed(name) : 0;
+		const char meant = *name == '%' ? printed(name) : 0;
 
-		out[length] = byte ? (char)byte : *name;
-		name += byte ? 3 : 1;
+		out[length] = meant ?: *name;
+		name += meant ? 3 : 1;
 	}
 	out[length] = 0;
 }

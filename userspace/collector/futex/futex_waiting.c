@@ -198,30 +198,41 @@ static bool still_asleep(__u32 tgid, __u32 tid, const struct asleep *before)
 	       !strcmp(now.switches, before->switches);
 }
 
-static bool meet_thread(const struct futex_slots *table, __u32 tgid, __u32 tid, __u64 begin_ns)
+/* A wait, as its call tells of it, with what its word has. */
+static bool wait_in_call(__u32 tgid, const char *call, struct futex_slot *wait)
 {
 	struct futex_words words = {0};
+
+	if (!parse_wait(call, wait))
+		return false;
+	futex_words(tgid, wait->address, &words);
+	wait->word = words.word;
+	wait->owner = words.owner;
+	if (futex_is_semaphore(&words, wait->op, wait->value, wait->flags & FUTEX_SHARED))
+		wait->flags |= FUTEX_SEM;
+	return true;
+}
+
+static bool meet_thread(const struct futex_slots *table, __u32 tgid, __u32 tid, __u64 begin_ns)
+{
 	struct futex_slot wait = {0}, *slot;
 	struct asleep asleep;
 
-	if (!look_asleep(tgid, tid, &asleep) || !parse_wait(asleep.call, &wait) || has_slot(table, tid))
+	if (!look_asleep(tgid, tid, &asleep) || !wait_in_call(tgid, asleep.call, &wait) || has_slot(table, tid))
 		return false;
 	slot = claim(table, tid);
 	if (!slot)
 		return false;
-	futex_words(tgid, wait.address, &words);
 	slot->tgid = tgid;
 	slot->waker_tid = 0;
 	slot->address = wait.address;
 	slot->waking_ns = 0;
 	slot->switches = FUTEX_MET;
 	slot->value = wait.value;
-	slot->word = words.word;
-	slot->owner = words.owner;
+	slot->word = wait.word;
+	slot->owner = wait.owner;
 	slot->op = wait.op;
 	slot->flags = wait.flags;
-	if (futex_is_semaphore(&words, wait.op, wait.value, wait.flags & FUTEX_SHARED))
-		slot->flags |= FUTEX_SEM;
 	slot->begin_ns = begin_ns;
 	/* It may have left meanwhile, and have another slot: the programs see it leave from publish() on. */
 	if (!still_asleep(tgid, tid, &asleep)) {
@@ -249,16 +260,14 @@ static bool thread_wanted(const struct probes *probes, const struct options *opt
  */
 static bool waits_for_owner(__u32 tgid, __u32 tid)
 {
-	struct futex_words words = {0};
 	struct futex_slot wait = {0};
 	struct futex_event event;
 	char call[256];
 
-	if (!read_call(tgid, tid, call, sizeof(call)) || !parse_wait(call, &wait) ||
-	    !futex_words(tgid, wait.address, &words))
+	if (!read_call(tgid, tid, call, sizeof(call)) || !wait_in_call(tgid, call, &wait))
 		return false;
-	event = (struct futex_event){.op = wait.op, .word = words.word, .owner = words.owner};
-	if (futex_is_semaphore(&words, wait.op, wait.value, wait.flags & FUTEX_SHARED))
+	event = (struct futex_event){.op = wait.op, .word = wait.word, .owner = wait.owner};
+	if (wait.flags & FUTEX_SEM)
 		event.flags |= FUTEX_EVENT_SEM;
 	return futex_thread(tgid, futex_event_owner(&event), wait.address, wait.flags & FUTEX_SHARED);
 }

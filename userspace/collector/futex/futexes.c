@@ -635,22 +635,27 @@ static int store_losses(struct futexes *futexes, __u64 calls)
 		      futexes->table.bytes + futexes->buckets.bytes + futexes->states.bytes + futexes->events.bytes +
 		      futexes->user_stacks.copies.bytes + futexes->known.most * FUTEX_KNOWN_BYTES +
 		      (__u64)futexes->cpus * futexes->rows.per_cpu * sizeof(*futexes->rows.seen);
+	const struct {
+		const char *name;
+		__u64 count;
+		const char *severity;
+		const char *meaning;
+	} losses[] = {
+		{"futex_calls", calls, "info", "futex and sched_yield calls that were followed to their end"},
+		{"futex_met", futexes->met.count, "info",
+		 "futex waits that had begun before the recording, counted from its begin"},
+		{"futex_not_looked", futexes->met.not_looked, "loss",
+		 "threads not looked at: did their futex wait begin before the recording?"},
+		{"futex_owned_untold", futexes->owned_untold, "info",
+		 "waits in progress listed without their lock's owner: there were too many"},
+		{"futex_samples_lost", futexes->losses.overwritten + futexes->losses.torn, "loss",
+		 "samples of futex waits and wakes that were overwritten, or written, while they were read"},
+	};
 	int err = recording_put(futexes->recording, cost, .name = "futex_bytes", .value = bytes, .unit = "bytes");
 
-	err = err
-		      ?: recording_put(futexes->recording, loss, .name = "futex_calls", .count = calls,
-				       .meaning = "futex and sched_yield calls that were followed to their end",
-				       .severity = "info");
-	err = err
-		      ?: recording_put(
-				 futexes->recording, loss, .name = "futex_met", .count = futexes->met.count,
-				 .meaning = "futex waits that had begun before the recording, counted from its begin",
-				 .severity = "info");
-	err = err
-		      ?: recording_put(
-				 futexes->recording, loss, .name = "futex_not_looked", .count = futexes->met.not_looked,
-				 .meaning = "threads not looked at: did their futex wait begin before the recording?",
-				 .severity = "loss");
+	for (size_t i = 0; !err && i < sizeof(losses) / sizeof(losses[0]); i++)
+		err = recording_put(futexes->recording, loss, .name = losses[i].name, .count = losses[i].count,
+				    .meaning = losses[i].meaning, .severity = losses[i].severity);
 	for (size_t i = 0; !err && i < sizeof(counters) / sizeof(counters[0]); i++) {
 		__u64 sum = 0;
 
@@ -659,19 +664,7 @@ static int store_losses(struct futexes *futexes, __u64 calls)
 		err = recording_put(futexes->recording, loss, .name = counters[i].name, .count = sum,
 				    .meaning = counters[i].meaning, .severity = counters[i].severity);
 	}
-	err = err
-		      ?: recording_put(
-				 futexes->recording, loss, .name = "futex_owned_untold", .count = futexes->owned_untold,
-				 .meaning = "waits in progress listed without their lock's owner: there were too many",
-				 .severity = "info");
-	return err
-		       ?: recording_put(
-				  futexes->recording, loss, .name = "futex_samples_lost",
-				  .count = futexes->losses.overwritten + futexes->losses.torn,
-				  .meaning =
-					  "samples of futex waits and wakes that were overwritten, or written, while "
-					  "they were read",
-				  .severity = "loss");
+	return err;
 }
 
 static bool changed(const struct futex *futex)

@@ -22,7 +22,12 @@ FUTEX, INPUT, NAP = "futex", "input", "nap"
 _SEVERAL = 1.5
 _BUSY = 0.3
 # Of the looks at a thread that waits all the time: one may meet it at the begin of its wait, or at its end.
-MISSED = 0.05
+_MISSED = 0.05
+
+
+def is_at_every_look(threads: float) -> bool:
+    """Whether so many threads on average are one that was met at nearly every look."""
+    return abs(threads - 1) <= _MISSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class Sleepers:
             files = [of_file for of_file in waiters.values() if tgid in of_file]
             return all(len(of_file) == 1 for of_file in files) if files else len(for_files) == 1
 
-        return sum(one.threads for one in for_files if abs(one.threads - 1) <= MISSED and is_alone(one.tgid))
+        return sum(one.threads for one in for_files if is_at_every_look(one.threads) and is_alone(one.tgid))
 
 
 def _kind(function: str) -> tuple[str, str]:

@@ -61,24 +61,24 @@ def lock_word(case: Case) -> Judgement | None:
     beside = sum(part.share for part in others)
     if others:
         evidence.append(f"all other members together: {percent(beside)}")
-    two = _of_two_spinlocks(locks)
+    doubts = _of_two_spinlocks(locks)
     spun = _spun_for_beside(case, locks)
-    if spun is not None and spun[1] >= MOSTLY_BESIDE and not two:
+    if spun is not None and spun[1] >= MOSTLY_BESIDE and not doubts:
         return _paid_at_the_lock(case, evidence, locks, spun)
-    two += _doubts_of_waiters(case, locks, spun)
+    doubts += _doubts_of_waiters(case, locks, spun)
     fetched = fetched_beside(case, locks)
     if fetched > BESIDE * case.transfers:
-        two.append(
+        doubts.append(
             f"{fetched:,} more loads of the line came from a clean copy elsewhere, beside the lock's word: who reads "
             f"there pays too, and that part is false sharing; {TRY_APART}"
         )
     if beside < MEMBER:
-        return case.judge("lock word", evidence, locks, two)
+        return case.judge("lock word", evidence, locks, doubts)
     # What is paid there makes the lock be held for longer, if it is under the lock.
     doubt = f"{percent(beside)} are paid at {places(others)} beside it: that part is false sharing"
     if case.stores_told and surely_for_the_lock(locks, others) < MEMBER:
         doubt = f"{percent(beside)} are paid beside it; {_goes_along(others)}"
-    return case.judge("lock word", evidence, [*locks, *others], [doubt, *two])
+    return case.judge("lock word", evidence, [*locks, *others], [doubt, *doubts])
 
 
 def _spun_for_beside(case: Case, locks: Sequence[Part]) -> tuple[list[Part], float] | None:

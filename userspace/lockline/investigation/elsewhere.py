@@ -130,7 +130,7 @@ def _stands_by(one: Blocked) -> bool:
 
 def _sure(one: Blocked, target: Target) -> Confidence:
     """How sure it is that threads wait for that lock, and who has it; of a whole machine, that it holds it back."""
-    if one.alone and target.options[:1] == ("-a",):
+    if one.alone and target.is_machine:
         return "low"
     if one.refused:
         return "medium"

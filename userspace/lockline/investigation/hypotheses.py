@@ -505,7 +505,7 @@ def _by_readers(
     subject = Lock(lock.name, lock.kind)
     users = [(step.number, user) for step, seen in known.observations for user in seen.users if user.name == lock.name]
     looked = [step for step, seen in known.observations if step.probe == probes.USERS]
-    if known.target.options[:1] == ("-a",):
+    if known.target.is_machine:
         users = [(told.step, lock)]
     elif not looked and lock.address is not None:
         claim = fact("why-another-process", lock=subject, process=waiter)

@@ -387,6 +387,11 @@ class Target:
     has_threads: bool = True
     asked: tuple[str, ...] = ()
 
+    @property
+    def is_machine(self) -> bool:
+        """Whether it is the whole machine."""
+        return self.options[:1] == ("-a",)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from lockline.analysis.sleep_functions import Kind, kind_of, other_of
-from lockline.analysis.sleepers import MISSED
+from lockline.analysis.sleepers import is_at_every_look
 from lockline.base.values import dataclass
 from lockline.investigation.stops import Standing, Stop
 
@@ -346,7 +346,7 @@ def _blocked(kind: Kind, name: str, at: Sequence[Sleeper], looks: float, held: S
     comm, tgid = Counter((sleeper.comm, sleeper.tgid) for sleeper in at).most_common(1)[0][0]
     function = Counter(sleeper.function for sleeper in at).most_common(1)[0][0]
     waiters = len(at) / looks
-    alone = kind == "file-lock" and abs(waiters - 1) <= MISSED and {sleeper.tgid for sleeper in at} == {tgid}
+    alone = kind == "file-lock" and is_at_every_look(waiters) and {sleeper.tgid for sleeper in at} == {tgid}
     return _with_holder(Blocked(kind, name, function, waiters, comm, tgid, alone=alone), held)
 
 

@@ -70,9 +70,11 @@ def _map(report: LineReport, write: Writer, label: str) -> Markup:
 
 def _advice(report: LineReport, worth: Worth, write: Writer) -> Markup | None:
     """What to do about a line; of one that costs little that, first."""
+    if report.advice is None:
+        return None
     todo = lines_screen.todo_words(report, worth, write.style)
-    if report.advice is None or (worth.known and worth.acting):
-        return write("p", todo) if report.advice is not None else None
+    if worth.known and worth.acting:
+        return write("p", todo)
     return write("p", f"Not worth acting on: {todo}." if worth.known else f"Too little was seen: {todo}.")
 
 

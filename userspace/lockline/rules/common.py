@@ -9,17 +9,8 @@ from lockline.analysis.findings import Fact, Function, Measure, Process, Remedy,
 from lockline.analysis.model import Holder, LockWaits, Report
 from lockline.analysis.user_space.c_library_locks import CLibraryLock, c_library_lock
 from lockline.analysis.user_space.futex_waits import FutexWaits
-from lockline.analysis.user_space.library_locks import LibraryLock, library_lock
-from lockline.analysis.user_space.user_evidence import (
-    BEHAVIOUR,
-    GO_CHANNEL,
-    GO_COND,
-    GO_MUTEX,
-    GO_ONCE,
-    GO_RWMUTEX,
-    PY_LOCK,
-    PY_MUTEX,
-)
+from lockline.analysis.user_space.library_locks import PYTHON_MAKES, LibraryLock, library_lock
+from lockline.analysis.user_space.user_evidence import BEHAVIOUR, GO_CHANNEL, GO_COND, GO_MUTEX, GO_ONCE, GO_RWMUTEX
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal, without_internals
 
@@ -94,7 +85,7 @@ def user_waits(report: Report, waits: int, wait_ns: int, p99_ns: float | None = 
 
 def library_of(futex: FutexWaits) -> CLibraryLock | LibraryLock | None:
     """The library whose own lock it is, if it is one's."""
-    if futex.make in (PY_LOCK, PY_MUTEX):
+    if futex.make in PYTHON_MAKES:
         return library_lock(futex)
     return (c_library_lock(futex) or library_lock(futex)) if futex.make in ("", BEHAVIOUR) else None
 

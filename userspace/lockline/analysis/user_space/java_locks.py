@@ -6,13 +6,14 @@ the outermost of these methods on a stack.  LockSupport alone is a lock that the
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from lockline.analysis.user_space.futex_waits import FutexWaits
 from lockline.analysis.user_space.java_monitors import class_of
 from lockline.analysis.user_space.program_functions import method_of
 from lockline.analysis.user_space.run_times import JAVA_CODE
 from lockline.analysis.user_space.user_evidence import MOST, OF_PACKAGE
+from lockline.recording.rows import Frame
 
 _PACKAGE = "java.util.concurrent."
 # Code that HotSpot makes for itself.
@@ -34,15 +35,25 @@ def _class_in(symbols: Iterable[str]) -> str:
     return "" if name in _PARTS else name
 
 
-def _lock_class(futex: FutexWaits) -> str:
-    """The class that most of the sampled waits with names are in; '' if none is known, or none stands out."""
+def _votes(futex: FutexWaits, class_of_wait: Callable[[Sequence[Frame]], str]) -> Counter[str]:
+    """The sampled waits by class; '': of these it is not known."""
     votes: Counter[str] = Counter()
     for stack in futex.stacks:
         if stack.role == "waiter":
-            votes[_class_in(frame.symbol for frame in stack.frames)] += stack.samples
-    del votes[""]
+            votes[class_of_wait(stack.frames)] += stack.samples
+    return votes
+
+
+def _with_most(votes: Counter[str]) -> str:
     every = sum(votes.values())
     return next((name for name, samples in votes.most_common(1) if samples >= MOST * every), "")
+
+
+def _lock_class(futex: FutexWaits) -> str:
+    """The class that most of the sampled waits with names are in; '' if none is known, or none stands out."""
+    votes = _votes(futex, lambda frames: _class_in(frame.symbol for frame in frames))
+    del votes[""]
+    return _with_most(votes)
 
 
 def object_class(futex: FutexWaits) -> str:
@@ -50,15 +61,12 @@ def object_class(futex: FutexWaits) -> str:
     return _lock_class(futex) if futex.make in OF_PACKAGE else class_of(futex.monitors)
 
 
+def _innermost_class(frames: Sequence[Frame]) -> str:
+    methods = (frame.symbol for frame in frames if frame.module == JAVA_CODE)
+    method = next((name for name in methods if not name.startswith(_HOTSPOT)), "")
+    return method_of(method).rpartition(".")[0]
+
+
 def locking_class(futex: FutexWaits) -> str:
     """The class of the Java method that most of the sampled waits for a monitor are right in; '' if no one has most."""
-    votes: Counter[str] = Counter()
-    every = 0
-    for stack in futex.stacks:
-        if stack.role == "waiter":
-            every += stack.samples
-            methods = (frame.symbol for frame in stack.frames if frame.module == JAVA_CODE)
-            method = next((name for name in methods if not name.startswith(_HOTSPOT)), "")
-            votes[method_of(method).rpartition(".")[0]] += stack.samples
-    name, samples = next(iter(votes.most_common(1)), ("", 0))
-    return name if samples >= MOST * every else ""
+    return _with_most(_votes(futex, _innermost_class))

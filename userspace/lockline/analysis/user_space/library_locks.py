@@ -45,7 +45,7 @@ _OF_PYTHON = re.compile(
 )
 # What makes locks for the program.
 _PYTHON_LOCKS = ("threading", "multiprocessing/synchronize")
-_PYTHON_MAKES = (PY_LOCK, PY_MUTEX)
+PYTHON_MAKES = (PY_LOCK, PY_MUTEX)
 _ALLOCATORS = re.compile(r"lib(jemalloc|tcmalloc|mimalloc|tbbmalloc|hoard|scalloc|rpmalloc|snmalloc)")
 
 
@@ -166,7 +166,7 @@ def _told_by(
 def library_lock(futex: FutexWaits) -> LibraryLock | None:
     """The library's own lock that a contended futex is; None if the sampled stacks do not tell that it is one."""
     stacks = stacks_that_tell(futex)
-    if futex.make in _PYTHON_MAKES:
+    if futex.make in PYTHON_MAKES:
         # Of some waits nobody knows the functions in Python.
         known = [stack for stack in stacks if any(frame.symbol.startswith(PYTHON_CODE) for frame in stack.frames)]
         return _told_by(known, _python_entry)

@@ -169,9 +169,9 @@ def _std_barriers(there: Sequence[Seen]) -> Iterator[Recognised]:
     """Barriers of a process whose threads yield before they sleep; where there is one, the yields are at that one."""
     yields = [entry for entry in there if is_yields(entry)]
     slept = [entry for entry in there if not is_yields(entry) and not expects_2(entry.total)]
-    one = [*slept, *yields] if yields and len(slept) == 1 else []
-    left = [entry for entry in there if entry not in one]
-    for parts in ([one] if one else []) + [[entry] for entry in left]:
+    together = [*slept, *yields] if yields and len(slept) == 1 else []
+    apart = [[entry] for entry in there if entry not in together]
+    for parts in filter(None, (together, *apart)):
         # Rust's has a mutex, for which those queue that come or leave at once.
         mutex = expects_2(parts[0].total)
         yield Recognised(
