@@ -228,11 +228,28 @@ def test_the_holder_is_the_one_that_held(run: Run) -> None:
     assert waits >= COUNT // 10, (waits, run.holders())
 
 
+def waits_of_others(run: Run) -> int:
+    """Waits for the lock by others than the first waiter, in ns; short ones of its own are among them.
+
+    Futexes of one hash share a bucket: the thread that is woken may wait for its lock too, and any program of the
+    guest.
+    """
+    lock, kind = run.lock()
+    of_lock = f"lock = {lock} AND kind = {kind}"
+    [[all_ns]] = run.query(f"SELECT wait_ns FROM lock_total WHERE {of_lock}")
+    [[its_ns]] = run.query(
+        "SELECT ifnull(sum(wait_ns), 0) FROM outlier JOIN waiter ON waiter.id = outlier.waiter"
+        f" WHERE {of_lock} AND tid = {run.truth['waiters'][0]}"
+    )
+    return int(all_ns - its_ns)
+
+
 def test_what_it_caused_is_no_more_than_the_waiter_waited(run: Run) -> None:
     """By the waiter's own measure: from its word, one instruction before the system call, to its return."""
     truth = run.truth
     caused = sum(caused for tid, _, _, caused in run.holders() if tid == truth["holder"])
-    assert 0 < caused <= sum(waited for _, waited in truth["waits"][0])
+    waited = sum(waited for _, waited in truth["waits"][0])
+    assert 0 < caused <= waited + waits_of_others(run), (caused, waited, waits_of_others(run))
 
 
 def test_charges_and_hand_offs_are_the_wait(run: Run) -> None:
