@@ -242,3 +242,24 @@ def test_where_a_thread_waits_for_input() -> None:
     assert is_input("ep_poll")
     assert is_input("inet_csk_accept")
     assert not is_input("futex_do_wait")
+
+
+def test_those_of_processes_without_a_row_count_by_what_they_sleep_in(made: Callable[..., Made]) -> None:
+    """The recorder has rows for so many processes; process 0 stands for the rest."""
+    rows = [(0, "", "locks_lock_inode_wait", 300), (0, "", "", 20), (70, "job", "locks_lock_inode_wait", 10)]
+    report = report_of(made, rows)
+    assert report.sleepers is not None
+    assert report.sleepers.on_cpu == 2.0
+    assert report.sleepers.processes == (("job", 70),)
+    text = text_of(report)
+    assert "On average 31 threads (looked 10 times) of job (70) and 1 other process wait for a lock on a file" in text
+    assert "`lockline why -p 70`" in text
+    text = text_of(report_of(made, rows[:2]))
+    assert "On average 30 threads (looked 10 times) of many processes wait for a lock on a file" in text
+    assert "-p 0" not in text
+
+
+@pytest.mark.parametrize(("there", "told"), [(95, "looked 10 times"), (1200, "looked 10 times, at 8% of the threads")])
+def test_a_look_at_a_few_of_the_threads_says_so(made: Callable[..., Made], there: int, told: str) -> None:
+    rows = [(70, "job", "do_wait", 90)]
+    assert f"for a lock on a file or a semaphore ({told})." in text_of(report_of(made, rows, sleep_threads=there))

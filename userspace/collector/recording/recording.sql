@@ -132,7 +132,7 @@ CREATE TABLE wait_interval (
 -- What threads sleep in, at some moments (meta: sleep_looks).  seen: threads, summed over the moments, of
 -- sleep_threads_looked_at.
 CREATE TABLE sleeper (
-	tgid INTEGER NOT NULL,        -- 0: of several processes that have no row
+	tgid INTEGER NOT NULL,        -- 0: of processes that have no row of their own
 	comm TEXT NOT NULL,           -- what the process was called
 	function TEXT NOT NULL,       -- of the kernel, of /proc/PID/wchan; '': on a CPU, or waits for one
 	seen INTEGER NOT NULL,

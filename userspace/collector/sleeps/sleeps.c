@@ -9,6 +9,7 @@
 #include "probes/probes.h"
 #include "recording/recording_rows.h"
 #include "sleeps/file_locks.h"
+#include "sleeps/sleep_rows.h"
 #include "sleeps/sleeps.h"
 
 /* Threads that a look reads, and those that it chooses them from. */
@@ -17,26 +18,13 @@
 /* The time between two looks is a part of what is recorded already, and no less than this. */
 #define LEAST_PAUSE_NS 500000000ull
 #define PART_OF_TIME   8
-/* Rows of a recording: functions by process; what has none is counted in that of process 0. */
-#define MOST_ROWS  512
-#define MOST_WAITS 32
+#define MOST_WAITS     32
 /* Each read of /proc/locks stops who locks files for a moment. */
 #define MOST_READS_OF_LOCKS 5
-
-#define FUNCTION_NAME 64
-#define COMM_NAME     32
 
 struct thread {
 	__u32 tgid;
 	__u32 tid;
-};
-
-/* Threads of a process that were seen in a function of the kernel. */
-struct row {
-	__u32 tgid;
-	char comm[COMM_NAME];
-	char function[FUNCTION_NAME]; /* "": on a CPU, or waits for one */
-	__u64 seen;
 };
 
 /* A wait for a lock on a file, and at how many reads it was there. */
@@ -57,8 +45,7 @@ struct sleeps {
 	__u64 cpu_ticks_before, cpu_ticks, cpu_span_ns; /* of the chosen processes */
 	struct thread *threads;
 	int thread_count;
-	struct row rows[MOST_ROWS + 1]; /* the last one: all that have none */
-	int row_count;
+	struct sleep_rows rows;
 	struct file_row waits[MOST_WAITS];
 	int wait_count;
 };
@@ -152,19 +139,10 @@ static void list_chosen(struct sleeps *sleeps)
 
 static void count(struct sleeps *sleeps, const struct thread *thread, const char *function)
 {
-	struct row *row = sleeps->rows, *end = sleeps->rows + sleeps->row_count;
+	struct sleep_row *row;
 
-	while (row < end && (row->tgid != thread->tgid || strcmp(row->function, function)))
-		row++;
-	if (row == end && sleeps->row_count < MOST_ROWS) {
-		sleeps->row_count++;
-		row->tgid = thread->tgid;
-		snprintf(row->function, sizeof(row->function), "%s", function);
+	if (sleep_rows_count(&sleeps->rows, thread->tgid, function, &row))
 		proc_comm(thread->tgid, row->comm, sizeof(row->comm));
-	} else if (row == end) {
-		row = &sleeps->rows[MOST_ROWS];
-	}
-	row->seen++;
 }
 
 static void count_wait(struct sleeps *sleeps, const struct file_lock_wait *wait)
@@ -257,7 +235,7 @@ void sleeps_look(struct sleeps *sleeps, __u64 now_ns, bool last)
 	sleeps->own_cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns;
 }
 
-static int put_row(struct sleeps *sleeps, const struct row *row)
+static int put_row(struct sleeps *sleeps, const struct sleep_row *row)
 {
 	return recording_put(sleeps->recording, sleeper, .tgid = row->tgid, .comm = row->comm,
 			     .function = row->function, .seen = row->seen);
@@ -289,9 +267,10 @@ int sleeps_flush(struct sleeps *sleeps)
 
 	if (!sleeps->changed)
 		return 0;
-	for (int i = 0; !err && i <= MOST_ROWS; i++)
-		if (sleeps->rows[i].seen)
-			err = put_row(sleeps, &sleeps->rows[i]);
+	for (int i = 0; !err && i < sleeps->rows.row_count; i++)
+		err = put_row(sleeps, &sleeps->rows.rows[i]);
+	for (int i = 0; !err && i < sleeps->rows.shared_count; i++)
+		err = put_row(sleeps, &sleeps->rows.shared[i]);
 	for (int i = 0; !err && i < sleeps->wait_count; i++) {
 		const struct file_row *row = &sleeps->waits[i];
 

@@ -167,7 +167,7 @@ def read_sleepers(recording: Recording, meta: Mapping[str, MetaValue]) -> Sleepe
         looks=looks,
         threads=threads / looks,
         looked_at=looked_at / looks,
-        processes=tuple(sorted({(row.comm, row.tgid) for row in sleepers}, key=lambda one: one[1])),
+        processes=tuple(sorted({(row.comm, row.tgid) for row in sleepers if row.tgid}, key=lambda one: one[1])),
         asleep=asleep,
         on_cpu=sum(row.seen for row in sleepers if not row.function) * each,
         cpus=_number(meta, "chosen_cpu_ns") / span_ns if span_ns else None,

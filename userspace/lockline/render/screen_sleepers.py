@@ -9,6 +9,7 @@ from lockline.analysis.answer import NEGLIGIBLE_USER_SHARE, OTHER_LOCKS
 from lockline.analysis.model import Report
 from lockline.analysis.sleepers import FUTEX, INPUT, NAP, Asleep, Sleepers
 from lockline.base.text import Style, clean
+from lockline.render.screen_parts import percent_short
 
 # Longer commands are not copied from a screen.
 _MOST_COMMAND = 48
@@ -20,6 +21,8 @@ _WAYS = 3
 _WANTING = 0.5
 # CPUs are short where so many threads, and one more, run or want each.
 _CROWDED = 1.5
+# A look at more of the threads than this is one at all of them: some end meanwhile.
+_NEARLY_ALL = 0.9
 
 _LOCKS = {
     "file-lock": ("a lock on a file (flock, fcntl)", "locks on files"),
@@ -56,11 +59,18 @@ def _wait(many: str) -> str:
 def _who(of_kind: Sequence[Asleep], style: Style) -> str:
     """Who waits: the process with most threads first."""
     first = of_kind[0]
+    if not first.tgid:
+        return "many processes"
     name = f"{clean(first.comm, style) or '?'} ({first.tgid})"
     if len(of_kind) == 1:
         return name
     alike = len({one.comm for one in of_kind}) == 1
-    return f"{name} and {len(of_kind) - 1} more{' of that name' if alike else ' processes'}"
+    more = len(of_kind) - 1
+    return (
+        f"{name} and {more} more of that name"
+        if alike
+        else f"{name} and {more} other {'process' if more == 1 else 'processes'}"
+    )
 
 
 def _files(sleepers: Sleepers, waiters: Sequence[Asleep]) -> list[str]:
@@ -82,8 +92,11 @@ def _left_behind(holder: int, file: str) -> str:
     )
 
 
-def _looked(looks: int) -> str:
-    return "looked once" if looks == 1 else f"looked {looks} times"
+def _looked(sleepers: Sleepers) -> str:
+    """How often, and at which part of the threads if it was not at nearly all of them."""
+    often = "looked once" if sleepers.looks == 1 else f"looked {sleepers.looks} times"
+    part = sleepers.looked_at / sleepers.threads
+    return often if part > _NEARLY_ALL else f"{often}, at {percent_short(part)} of the threads"
 
 
 def _file(sleepers: Sleepers, file: str, style: Style) -> str:
@@ -106,9 +119,9 @@ def other_locks_words(report: Report, style: Style) -> list[str]:
     if sleepers is None or sleepers.waiting(*OTHER_LOCKS) < NEGLIGIBLE_USER_SHARE:
         return []
     kind = max(OTHER_LOCKS, key=sleepers.waiting)
-    of_kind = sorted((one for one in sleepers.asleep if one.kind == kind), key=lambda one: -one.threads)
+    of_kind = sorted((one for one in sleepers.asleep if one.kind == kind), key=lambda one: (not one.tgid, -one.threads))
     files = _files(sleepers, of_kind) if kind == "file-lock" else []
-    looks = _looked(sleepers.looks)
+    looks = _looked(sleepers)
     many = threads_words(sleepers.waiting(kind))
     waits = _wait(many)
     if len(files) > 1:
@@ -128,7 +141,7 @@ def other_locks_words(report: Report, style: Style) -> list[str]:
         more = threads_words(others)
         words += f" On average {more} more {_wait(more)} for {other}."
     chosen = why_command(report)
-    command = chosen if chosen != "lockline why" else f"lockline why -p {of_kind[0].tgid}"
+    command = f"{chosen} -p {of_kind[0].tgid}" if chosen == "lockline why" and of_kind[0].tgid else chosen
     return [words, f"`{command}` {_TELLS[kind]}."]
 
 
@@ -201,7 +214,7 @@ def looked_words(report: Report, style: Style) -> str:
         told = (
             ""
             if sleepers.waiting(*OTHER_LOCKS) >= NEGLIGIBLE_USER_SHARE
-            else (f" No thread was seen to wait for a lock on a file or a semaphore ({_looked(sleepers.looks)}).")
+            else (f" No thread was seen to wait for a lock on a file or a semaphore ({_looked(sleepers)}).")
         )
         if sleepers.cpus is not None:
             told = _chosen_words(sleepers, sleepers.cpus, style) + told
