@@ -230,7 +230,7 @@ def test_sums_of_samples_are_those_of_their_rows(seed: int, wrong: int, tmp_path
 @pytest.mark.parametrize("seed", range(3))
 def test_the_first_screen_is_the_same_from_less(seed: int, tmp_path: Path) -> None:
     """Its bars are of slices that name no lock; here beside those that do."""
-    path = generate(tmp_path / "less", Shape(cpus=8, locks=40, seconds=60, cells=50, tasks=9, seed=seed))
+    path = generate(tmp_path / "less", Shape(cpus=8, locks=40, seconds=60, cells=500, tasks=9, seed=seed))
     with open_recording(path) as recording:
         report = make_report(recording, Selection(), 5)
         for selection in (Selection(), Selection(kinds=("spinlock",)), Selection(lock="object_*")):

@@ -9,6 +9,7 @@ import pytest
 
 from lockline.analysis.answer import make_answer
 from lockline.analysis.model import Report
+from lockline.analysis.series import Slice
 from lockline.analysis.sleep_functions import is_input
 from lockline.analysis.sleepers import Sleepers
 from lockline.base.text import Style, width
@@ -263,3 +264,20 @@ def test_those_of_processes_without_a_row_count_by_what_they_sleep_in(made: Call
 def test_a_look_at_a_few_of_the_threads_says_so(made: Callable[..., Made], there: int, told: str) -> None:
     rows = [(70, "job", "do_wait", 90)]
     assert f"for a lock on a file or a semaphore ({told})." in text_of(report_of(made, rows, sleep_threads=there))
+
+
+@pytest.mark.parametrize(
+    ("waits", "files", "told"),
+    [(1, (), None), (1, ALONE, None), (40, ALONE, "the kernel's locks, even"), (200, (), "even")],
+)
+def test_time_is_told_of_what_is_known_by_interval(
+    made: Callable[..., Made], waits: int, files: Sequence[tuple[Any, ...]], told: str | None
+) -> None:
+    """Where the answer is about other locks, the line says whose waits it shows, and nothing where these are none."""
+    asleep = 40 if files else 0
+    rows = [(70, "job", "locks_lock_inode_wait", asleep), (70, "job", "do_wait", 20)]
+    report = report_of(made, [row for row in rows if row[-1]], files, waits)
+    slices = [Slice(n * 100 * MS, (n + 1) * 100 * MS, 1, MS, 0, "", "", 0) for n in range(10)]
+    lines = screen.render(report, slices, Style(), 80).splitlines()
+    times = [line for line in lines if line.startswith("TIME")]
+    assert [line.split("  ", 2)[-1] for line in times] == ([told] if told else [])

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from lockline.analysis.answer import (
+    NEGLIGIBLE_SHARE,
     Answer,
     make_answer,
 )
@@ -68,9 +69,21 @@ def _header(report: Report, style: Style, columns: int) -> str:
     return cut(clean(", ".join(part for part in parts if part), style), columns)
 
 
-def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int, kept: bool) -> list[str]:
-    if len(slices) < 2 or not any(part.wait_ns for part in slices):
+# Answers that are about other locks than the kernel's.
+_OF_PROGRAMS = ("user space", "other locks", "standstill")
+
+
+def _is_told_over_time(answer: Answer) -> bool:
+    """Only waits for the kernel's locks are known by interval: no news where they are negligible."""
+    if answer.kind not in ("negligible", *_OF_PROGRAMS):
+        return True
+    return answer.cost.spinning_cpus + answer.cost.sleeping_threads >= NEGLIGIBLE_SHARE
+
+
+def _time(report: Report, answer: Answer, slices: Sequence[Slice], style: Style, columns: int, kept: bool) -> list[str]:
+    if len(slices) < 2 or not any(part.wait_ns for part in slices) or not _is_told_over_time(answer):
         return []
+    of = "the kernel's locks, " if answer.kind in _OF_PROGRAMS else ""
     step = -(-len(slices) // _MOST_BARS)
     groups = [slices[index : index + step] for index in range(0, len(slices), step)]
 
@@ -90,16 +103,16 @@ def _time(report: Report, slices: Sequence[Slice], style: Style, columns: int, k
     every = round(report.window.intervals / len(slices))
     if every > 1:
         part = f"1 of {every} intervals"
-        return [cut(f"TIME   {line}  {part}" + ("; all: --time" if kept else ""), columns)]
+        return [cut(f"TIME   {line}  {of}{part}" + ("; all: --time" if kept else ""), columns)]
     if most * len(heights) <= _EVEN * sum(heights):
-        return [cut(f"TIME   {line}  even", columns)]
+        return [cut(f"TIME   {line}  {of}even", columns)]
     worst = next(group for group, height in zip(groups, heights, strict=True) if height == most)
     begin, end = worst[0].begin_ns / 1e9, worst[-1].end_ns / 1e9
     # The interval itself: a limit on its edge would bring in its neighbours.
     zoom = command(report, f"--from {begin + 0.001:.3f} --to {end - 0.001:.3f}")
-    text = f"{line}  worst: {begin:.1f} to {end:.1f} s, {zoom}"
+    text = f"{line}  {of}worst: {begin:.1f} to {end:.1f} s, {zoom}"
     if not kept or width(text) + 7 > columns:
-        text = f"{line}  worst: {begin:.1f} to {end:.1f} s" + (", see --time" if kept else "")
+        text = f"{line}  {of}worst: {begin:.1f} to {end:.1f} s" + (", see --time" if kept else "")
     return [cut(f"TIME   {text}", columns)]
 
 
@@ -207,7 +220,7 @@ def render(report: Report, slices: Sequence[Slice], style: Style, columns: int, 
             finding_lines(report, answer, style, columns, findings, about, steps, kept),
             table_lines,
             [
-                *_time(report, slices, style, columns, kept),
+                *_time(report, answer, slices, style, columns, kept),
                 *_trust(report, style, columns, marked, trust),
                 *_more(report, answer, columns, kept, trust > 1),
             ],
