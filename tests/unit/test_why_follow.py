@@ -252,3 +252,35 @@ def test_the_story_of_both_is_told() -> None:
     assert 'id="followed"' not in make_page(made, WRITE)
     # A story of an older lockline has none.
     assert document.from_json(document.as_json(made)).followed is None
+
+
+@pytest.mark.parametrize(
+    ("kept", "left_out", "told"),
+    [
+        (None, 0, ("that --long shows",)),
+        ("why.data", 0, ("that --why --all shows",)),
+        (None, 7, ("before: 7 that are no longer kept and", "that --long shows")),
+    ],
+)
+def test_what_a_screen_leaves_out_of_the_story_has_a_command(
+    kept: str | None, left_out: int, told: tuple[str, ...]
+) -> None:
+    """In words, not in JSON alone; what is no longer kept has none."""
+    seen = observation(probes.FUTEX, user_waiters=3.0, user_locks=(user_lock(),))
+    known = known_of(observation(probes.TOTALS), seen)
+    made = document.make(known, judge(known, "proven"), MACHINE)
+    begin = MACHINE.begin_unix_ns
+    chapters = tuple(
+        document.Chapter(
+            None, begin + n * S, begin + n * S, begin + (n + 1) * S, 4, replace(made.verdict, title=f"Found {n}.")
+        )
+        for n in range(logic.MOST_CHAPTERS)
+    )
+    followed = document.Followed(begin, begin + 999 * S, chapters, left_out, 2, 11, 2 * S, S, S)
+    screen = " ".join(why_screen.render(replace(made, followed=followed), Style(), 80, kept).split())
+    assert all(words in screen for words in told), screen
+    assert "json" not in screen
+    whole = why_screen.render(replace(made, followed=followed), Style(), 80, kept, whole=True)
+    for text in (whole, "\n".join(why_screen.story(followed, Style(), 80))):
+        assert all(f"Found {n}." in text for n in range(logic.MOST_CHAPTERS))
+        assert ("no longer kept" in text) == bool(left_out)

@@ -15,6 +15,10 @@ from lockline.render.screen_fit import filled, fitted
 from lockline.render.screen_parts import SMALL_EFFECT, few_threads, percent_short
 
 _LABEL = 9
+# More than there is of anything.
+_ALL = 999
+# The option that shows all of it.
+_LONG = "--long"
 # Each step of fitted() leaves something out.
 _STEPS = 8
 # Nodes of a way over two locks.
@@ -126,10 +130,22 @@ def _followed(followed: Followed) -> str:
     )
 
 
-def story(followed: Followed, style: Style, columns: int, most: int = 99, each: int = 3) -> list[str]:
-    """What was found, one after the other, the newest `most` chapters (times are UTC); and what that cost."""
-    left = followed.left_out + max(0, len(followed.chapters) - most)
-    texts = [f"{left} earlier, see --format json"] if left else []
+def _earlier(followed: Followed, most: int, option: str) -> list[str]:
+    """Chapters that are not among the newest `most`; option: it shows those that are kept."""
+    left = max(0, len(followed.chapters) - most)
+    parts = [f"{followed.left_out} that are no longer kept"] if followed.left_out else []
+    parts += [f"{left} that {option} shows"] if left else []
+    return [f"before: {' and '.join(parts)}"] if parts else []
+
+
+def story(
+    followed: Followed, style: Style, columns: int, most: int = _ALL, each: int = 3, option: str = _LONG
+) -> list[str]:
+    """What was found, one after the other, the newest `most` chapters (times are UTC); and what that cost.
+
+    option: of the command that shows all chapters.
+    """
+    texts = _earlier(followed, most, option)
     texts += [chapter_line(chapter) for chapter in followed.chapters[-most:]]
     lines = _part("STORY", texts, style, columns, len(texts), each)
     return [*lines, *filled(_label("TOLD"), clean(_followed(followed), style), columns, 3)]
@@ -195,7 +211,7 @@ def _room(step: int) -> _Room:
     )
 
 
-_WHOLE = _Room(*[99] * 10)
+_WHOLE = _Room(*[_ALL] * 10)
 
 
 def render(document: Document, style: Style, columns: int, kept: str | None = None, whole: bool = False) -> str:
@@ -227,6 +243,7 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
             if one.part >= 0.1
         ]
     )
+    option = _LONG if kept is None else "--why --all"
     heading = {"cause": "CAUSE", "nothing": "ANSWER", "unclear": "UNCLEAR"}[verdict.kind]
 
     def parts(room: _Room) -> list[list[str]]:
@@ -255,14 +272,14 @@ def render(document: Document, style: Style, columns: int, kept: str | None = No
         )
         left = sum(max(0, len(one) - most) for one, most in texts)
         # The shortest first: a path may be long.
-        more = [f"{left} more with {'--long' if kept is None else '--why --all'}"] if left else []
+        more = [f"{left} more with {option}"] if left else []
         more += [f"lockline report {kept}"] if kept is not None else []
         if more:
             steps += filled(_label("MORE"), clean("; ".join(more), style), columns, 1)
         followed = document.followed
         told: list[str] = []
         if followed is not None and len(followed.chapters) + followed.left_out > 1:
-            told = story(followed, style, columns, room.chapters, other)
+            told = story(followed, style, columns, room.chapters, other, option)
         return [[_header(document, style, columns)], main, told, proof, rest, steps]
 
     if whole:
