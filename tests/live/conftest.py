@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import registers
 from support import end_all_started
 
 
@@ -33,6 +34,15 @@ def two_cpus() -> None:
     """Skips where two threads cannot run at once."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two CPUs")
+
+
+@pytest.fixture
+def debug_registers(live: Path, two_cpus: None) -> Iterator[None]:
+    """All of them, for the time of the test; skips where the machine has none for us."""
+    if not registers.SOURCE.exists():
+        pytest.skip("this kernel has no event source for breakpoints")
+    with registers.held():
+        yield
 
 
 @pytest.fixture

@@ -101,11 +101,9 @@ def switches(status: Path) -> int:
 
 
 @pytest.mark.alone
-@pytest.mark.usefixtures("two_cpus")
+@pytest.mark.usefixtures("debug_registers")
 def test_the_first_lines_of_a_watch(live: Path, recording: Path) -> None:
     """While it is shown at its end, and again from its file: the verdict, and whether it is worth acting on."""
-    if not Path("/sys/bus/event_source/devices/breakpoint").exists():
-        pytest.skip("this kernel has no event source for breakpoints")
     with Workload(live, "ping_pong", "line", "free") as load:
         target = f"user:{load.pid}:ping_pong_lines"
         command = [str(live / "bin" / "lockline"), "watch", target, "-d", "3", "-o", str(recording)]

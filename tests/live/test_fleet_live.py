@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import registers
 from cgroups import cgroup, cgroup_mounts
 from lockline.fleet import gather
 from support import DEADLINE_S, Collector, Workload, running, why
@@ -58,7 +59,7 @@ def test_the_whole_path(live: Path, two_cpus: None, tmp_path: Path, monkeypatch:
             pool.submit(record, live, tmp_path / f"{index}", "-a", *options) for index, options in enumerate(OPTIONS)
         ]
         line = (f"user:{pingers.pid}:ping_pong_lines", "--offsets", "0-7,24-31")
-        with Collector(live, tmp_path / "watch", *line, command="watch"):
+        with registers.held(), Collector(live, tmp_path / "watch", *line, command="watch"):
             pingers.do("go 200 100")
         with Collector(live, tmp_path / "episodes", *EPISODES, "-p", str(held.pid)):
             held.do(f"go 3 {HOLD_US}")

@@ -63,9 +63,8 @@ def test_it_follows_its_terminal_while_it_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.alone  # it takes debug registers, which the tests of watch need
-def test_w_watches_the_line_of_the_lock(two_cpus: None, tmp_path: Path) -> None:
-    if not Path("/sys/bus/event_source/devices/breakpoint").exists():
-        pytest.skip("this kernel has no event source for breakpoints")
+@pytest.mark.usefixtures("debug_registers")
+def test_w_watches_the_line_of_the_lock(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     with demo.contended_load(tmp_path), tmux_windows() as windows:

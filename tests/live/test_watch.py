@@ -18,19 +18,15 @@ from typing import Any
 
 import pytest
 
+from registers import REGISTERS
 from support import DEADLINE_S, Collector, Recording, Workload, running, wait_for
 
 TOP = Path(__file__).resolve().parents[2]
 # The eighths of the line that hold both members of ping_pong.
 MEMBERS = ("--offsets", "0-7,24-31")
-REGISTERS = 4
 
 
-@pytest.fixture(autouse=True)
-def watchpoints(live: Path, two_cpus: None) -> None:
-    """Skips where the machine has no debug registers for us."""
-    if not Path("/sys/bus/event_source/devices/breakpoint").exists():
-        pytest.skip("this kernel has no event source for breakpoints")
+pytestmark = pytest.mark.usefixtures("debug_registers")
 
 
 def target(workload: Workload) -> str:

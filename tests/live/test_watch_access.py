@@ -15,12 +15,10 @@ DIFFERS = "decoded AND ((decoded & 2 AND only_read) OR (NOT decoded & 2 AND wrot
 
 
 @pytest.fixture(autouse=True)
-def x86_watchpoints(live: Path, two_cpus: None) -> None:
+def x86_watchpoints(debug_registers: None) -> None:
     """Skips where the machine has no debug registers for us, or other ones."""
     if platform.machine() != "x86_64":
         pytest.skip("the workloads are instructions of x86-64")
-    if not Path("/sys/bus/event_source/devices/breakpoint").exists():
-        pytest.skip("this kernel has no event source for breakpoints")
 
 
 def watching(build: Path, output: Path, *arguments: str) -> Collector:

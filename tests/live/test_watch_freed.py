@@ -14,11 +14,7 @@ OTHERS = 2000
 REST_US = "500"
 
 
-@pytest.fixture(autouse=True)
-def watchpoints(live: Path, two_cpus: None) -> None:
-    """Skips where the machine has no debug registers for us."""
-    if not Path("/sys/bus/event_source/devices/breakpoint").exists():
-        pytest.skip("this kernel has no event source for breakpoints")
+pytestmark = pytest.mark.usefixtures("debug_registers")
 
 
 def lock_in_use(live: Path, workload: Workload, kind: str, path: Path) -> str:

@@ -63,7 +63,7 @@ def start(workload: Workload) -> None:
 
 
 @pytest.mark.parametrize(("members", "verdict"), [("line", "false sharing"), ("same", "true sharing")])
-def test_two_threads_on_a_line(live: Path, two_cpus: None, members: str, verdict: str) -> None:
+def test_two_threads_on_a_line(live: Path, debug_registers: None, members: str, verdict: str) -> None:
     workload = Workload(live, "ping_pong", members, "free")
     try:
         start(workload)
@@ -85,7 +85,7 @@ def test_two_threads_on_a_line(live: Path, two_cpus: None, members: str, verdict
     assert line["writes"] == line["records"] == line["hits"] - line["windows"]["lost"]
 
 
-def test_two_threads_on_lines_of_their_own(live: Path, two_cpus: None) -> None:
+def test_two_threads_on_lines_of_their_own(live: Path, debug_registers: None) -> None:
     workload = Workload(live, "ping_pong", "lines", "free")
 
     def told() -> dict[str, Any] | None:
@@ -114,7 +114,7 @@ def breakpoints(pid: int) -> int:
     return found
 
 
-def test_killed_it_leaves_no_collector(live: Path, recording: Path, two_cpus: None) -> None:
+def test_killed_it_leaves_no_collector(live: Path, recording: Path, debug_registers: None) -> None:
     """By SIGKILL, which no handler sees: no watchpoint stays, and the recording is whole."""
 
     def collector_of(parent: int) -> int:
@@ -170,7 +170,7 @@ def explains(line: dict[str, Any], duration_ns: int) -> bool:
     return bool(moves * MOVE_NS * max(1.0, wait_ns / duration_ns) >= EXPLAINS * wait_ns)
 
 
-def test_a_line_that_explains_waits(live: Path, recording: Path, tmp_path: Path, two_cpus: None) -> None:
+def test_a_line_that_explains_waits(live: Path, recording: Path, tmp_path: Path, debug_registers: None) -> None:
     """Two threads at one pipe: the report says what its mutex's line has to do with their waits, or nothing."""
     before = tmp_path / "waits.lockline"
     query = "SELECT name, instance FROM lock JOIN lock_total ON lock.id = lock WHERE address AND source = 'slab'"

@@ -8,12 +8,7 @@ import pytest
 
 from test_watch import refuse
 
-
-@pytest.fixture(autouse=True)
-def watchpoints(live: Path, two_cpus: None) -> None:
-    """Skips where the machine has no debug registers for us."""
-    if not Path("/sys/bus/event_source/devices/breakpoint").exists():
-        pytest.skip("this kernel has no event source for breakpoints")
+pytestmark = pytest.mark.usefixtures("debug_registers")
 
 
 @pytest.mark.parametrize(
