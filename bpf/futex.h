@@ -27,13 +27,14 @@ enum futex_op {
 	FUTEX_OP_WAKE2 = 17, /* futex_wake(), futex_wait() and futex_requeue(), 6.7 */
 	FUTEX_OP_WAIT2 = 18,
 	FUTEX_OP_REQUEUE2 = 19,
-	FUTEX_OP_YIELD = 20,     /* sched_yield(): a thread that waits for others lets them run */
-	FUTEX_OP_GO_LOCK = 24,   /* no futex calls: a goroutine waits for a mutex */
-	FUTEX_OP_GO_UNLOCK = 25, /* one lets go, signals or ends, which wakes another that waits */
-	FUTEX_OP_GO_SEND = 26,   /* likewise: a goroutine waits until somebody receives what it sends */
-	FUTEX_OP_GO_SELECT = 27, /* the same in a select, which may go on by another case too */
-	FUTEX_OP_GO_GROUP = 28,  /* it waits for a sync.WaitGroup */
-	FUTEX_OP_GO_COND = 29,   /* for a sync.Cond */
+	FUTEX_OP_YIELD = 20,      /* sched_yield(): a thread that waits for others lets them run */
+	FUTEX_OP_GO_LOCK = 24,    /* no futex calls: a goroutine waits for a mutex */
+	FUTEX_OP_GO_UNLOCK = 25,  /* one lets go, signals or ends, which wakes another that waits */
+	FUTEX_OP_GO_SEND = 26,    /* likewise: a goroutine waits until somebody receives what it sends */
+	FUTEX_OP_GO_SELECT = 27,  /* the same in a select, which may go on by another case too */
+	FUTEX_OP_GO_GROUP = 28,   /* it waits for a sync.WaitGroup */
+	FUTEX_OP_GO_COND = 29,    /* for a sync.Cond */
+	FUTEX_OP_GO_RECEIVE = 30, /* it waits until somebody sends to a channel with a buffer */
 	FUTEX_OP_NONE = 31
 };
 
@@ -92,8 +93,16 @@ struct futex_slot {
 #define GO_READER_SEMAPHORE 12
 /* Where the lock of its list of waiters is in sync.Cond. */
 #define GO_COND_LOCK 24
-/* Of a select's channels to send to, the first ones are looked at. */
-#define GO_SELECT_SENDS 4
+/* Of a select's channels, so many of those to send to, and of those to receive from, are looked at. */
+#define GO_SELECT_CASES 4
+/*
+ * A channel begins with the number of its values, the size of its buffer and the buffer's address.  How far its lock is
+ * behind that differs: 88 bytes before Go 1.23, 96 before 1.25, 104 since then.
+ */
+#define GO_CHANNEL_LOCK_LEAST 88
+#define GO_CHANNEL_LOCK_MOST  104
+/* A buffer for one value is a place for one answer, as that of a timer: no pool. */
+#define GO_CHANNEL_BUFFER 2
 
 struct go_slot {
 	__u64 key;      /* 0: free */

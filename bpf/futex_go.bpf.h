@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Goroutines that wait for mutexes, wait groups and conditions, and to send to channels (record --futex --go): uprobes
- * at the functions through which Go's sync asks the runtime to park one, and behind their call of runtime.semacquire1();
- * at the call of runtime.gopark() in runtime.chansend(), runtime.selectgo() and sync.runtime_notifyListWait(), and
- * behind it.  Never at return: Go moves its stacks.  A goroutine parks without its thread, so that it is followed by the
+ * Goroutines that wait for mutexes, wait groups and conditions, and at channels (record --futex --go): uprobes at the
+ * functions through which Go's sync asks the runtime to park one, and behind their call of runtime.semacquire1(); at the
+ * call of runtime.gopark() in runtime.chansend(), runtime.chanrecv(), runtime.selectgo() and
+ * sync.runtime_notifyListWait(), and behind it.  Never at return: Go moves its stacks.  A goroutine parks without its thread, so that it is followed by the
  * pointer to itself that Go keeps in a register; what it waits for is counted in a futex's row, at the address of the
  * mutex or condition, of the channel's own lock, of the channel (select), or of the call (wait group).
  *
- * Who wakes one of those that sync parked does so in runtime.readyWithTime(): its argument names the goroutine.
+ * Who wakes one of those that sync parked does so in runtime.readyWithTime(), who sends to one that waits to receive in
+ * runtime.send(): an argument names the goroutine.
  *
  * Part of futex.bpf.c: it has the rows and the events.
  */
@@ -56,6 +57,15 @@ static __always_inline __u64 go_fourth_argument(struct pt_regs *regs)
 	return regs->di;
 #else
 	return regs->regs[3];
+#endif
+}
+
+static __always_inline __u64 go_fifth_argument(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->si;
+#else
+	return regs->regs[4];
 #endif
 }
 
@@ -306,6 +316,42 @@ int go_send_enter(struct pt_regs *regs)
 	return lock ? go_begin(regs, lock, FUTEX_OP_GO_SEND) : 0;
 }
 
+static __always_inline bool go_has_buffer(const __u64 *channel)
+{
+	return channel[1] >= GO_CHANNEL_BUFFER && channel[1] >> 32 == 0 && channel[2];
+}
+
+/*
+ * The channel that has this lock, if it has a buffer; 0: it has none.  It is empty where one waits to receive.  At no
+ * other distance are there a 0, the size of a buffer and its address in turn: the 0 or the address speaks against it.
+ * The nearest first: what lies before a channel may be no memory.
+ */
+static __noinline __u64 go_channel_of(__u64 lock)
+{
+	for (__u64 back = GO_CHANNEL_LOCK_LEAST; back <= GO_CHANNEL_LOCK_MOST; back += sizeof(back)) {
+		__u64 words[3] = {};
+
+		if (bpf_probe_read_user(words, sizeof(words), (void *)(lock - back)))
+			return 0;
+		if (!words[0] && go_has_buffer(words))
+			return lock - back;
+	}
+	return 0;
+}
+
+/* At the call of gopark(), as where one sends.  The row is another one than that of those who send. */
+SEC("?uprobe")
+int go_receive_enter(struct pt_regs *regs)
+{
+	__u64 channel = go_channel_of(go_second_argument(regs));
+
+	if (!channel) {
+		go_recorded(futex_state_of(bpf_get_smp_processor_id()));
+		return 0;
+	}
+	return go_begin(regs, channel, FUTEX_OP_GO_RECEIVE);
+}
+
 /* Groups come and go; the call of Wait() is the same each time.  The frame is still that of Wait(). */
 SEC("?uprobe")
 int go_group_enter(struct pt_regs *regs)
@@ -329,21 +375,33 @@ static __always_inline __u64 go_thread_key(__u64 pid_tgid)
 	return futex_row_key(pid_tgid >> 32, 1ull << 63 | (__u32)pid_tgid);
 }
 
-/* The first channel that a select would send to; those it receives from come behind, and a nil one is never ready. */
-static __always_inline __u64 go_sends_to(struct pt_regs *regs)
-{
-	struct {
-		__u64 channel;
-		__u64 element;
-	} cases[GO_SELECT_SENDS] = {};
-	__u64 sends = go_fourth_argument(regs);
+struct go_case {
+	__u64 channel;
+	__u64 element;
+};
 
-	if (!go_sixth_argument(regs) || !sends)
-		return 0;
-	for (int i = 0; i < GO_SELECT_SENDS && (__u64)i < sends; i++) {
-		bpf_probe_read_user(&cases[i], sizeof(cases[i]), (void *)(go_argument(regs) + i * sizeof(cases[i])));
-		if (cases[i].channel)
-			return cases[i].channel;
+/* The first channel that a select would send to, and those it receives from come behind; a nil one is never ready. */
+static __noinline __u64 go_sends_to(__u64 cases, __u64 sends)
+{
+	for (int i = 0; i < GO_SELECT_CASES && (__u64)i < sends; i++) {
+		__u64 channel = 0;
+
+		bpf_probe_read_user(&channel, sizeof(channel), (void *)(cases + i * sizeof(struct go_case)));
+		if (channel)
+			return channel;
+	}
+	return 0;
+}
+
+/* The first one with a buffer that a select receives from. */
+static __noinline __u64 go_receives_from(__u64 cases, __u64 receives)
+{
+	for (int i = 0; i < GO_SELECT_CASES && (__u64)i < receives; i++) {
+		__u64 channel = 0, words[3] = {};
+
+		bpf_probe_read_user(&channel, sizeof(channel), (void *)(cases + i * sizeof(struct go_case)));
+		if (channel && !bpf_probe_read_user(words, sizeof(words), (void *)channel) && go_has_buffer(words))
+			return channel;
 	}
 	return 0;
 }
@@ -356,17 +414,25 @@ SEC("?uprobe")
 int go_select_enter(struct pt_regs *regs)
 {
 	struct futex_state *state = futex_state_of(bpf_get_smp_processor_id());
-	__u64 channel, key = go_thread_key(bpf_get_current_pid_tgid());
+	__u64 sends = go_fourth_argument(regs), receives = go_fifth_argument(regs), to = 0, from = 0;
+	__u64 cases = go_argument(regs), key = go_thread_key(bpf_get_current_pid_tgid());
+	const bool blocks = go_sixth_argument(regs);
 	struct go_slot *slot;
 
 	if (!go_recorded(state))
 		return 0;
-	channel = go_sends_to(regs);
-	slot = go_slot_of(key, channel != 0);
-	if (slot)
-		slot->address = channel;
-	else if (channel)
+	/* One that does not block never parks. */
+	if (blocks)
+		to = go_sends_to(cases, sends);
+	if (blocks && !to)
+		from = go_receives_from(cases + sends * sizeof(struct go_case), receives);
+	slot = go_slot_of(key, to || from);
+	if (slot) {
+		slot->address = to ?: from;
+		slot->op = to ? FUTEX_OP_GO_SELECT : FUTEX_OP_GO_RECEIVE;
+	} else if (to || from) {
 		count_futex(state, FUTEX_COUNT_GO_NO_SLOT);
+	}
 	return 0;
 }
 
@@ -381,7 +447,7 @@ int go_select_park(struct pt_regs *regs)
 		return 0;
 	}
 	slot->address = 0;
-	return go_begin(regs, channel, FUTEX_OP_GO_SELECT);
+	return go_begin(regs, channel, slot->op);
 }
 
 SEC("?uprobe")
@@ -415,9 +481,8 @@ int go_leave(struct pt_regs *regs)
 	return 0;
 }
 
-/* One that waits is made ready: the argument is a sudog, which begins with the goroutine. */
-SEC("?uprobe")
-int go_ready(struct pt_regs *regs)
+/* One that waits is made ready.  A sudog begins with the goroutine. */
+static __always_inline int go_made_ready(struct pt_regs *regs, __u64 sudog)
 {
 	struct futex_state *state = futex_state_of(bpf_get_smp_processor_id());
 	struct cpu_state *waits = go_recorded(state);
@@ -426,7 +491,7 @@ int go_ready(struct pt_regs *regs)
 	struct go_stack stack = {};
 	struct futex_row *row;
 
-	if (!waits || bpf_probe_read_user(&goroutine, sizeof(goroutine), (void *)go_argument(regs)))
+	if (!waits || bpf_probe_read_user(&goroutine, sizeof(goroutine), (void *)sudog))
 		return 0;
 	/* No slot: it waited before the recording began. */
 	slot = go_slot_of(futex_row_key(woken.tgid, goroutine), false);
@@ -447,6 +512,19 @@ int go_ready(struct pt_regs *regs)
 	if (weights)
 		write_go_event(state, &woken, &stack, weights);
 	return 0;
+}
+
+SEC("?uprobe")
+int go_ready(struct pt_regs *regs)
+{
+	return go_made_ready(regs, go_argument(regs));
+}
+
+/* A value goes from one that sends to one that waits to receive. */
+SEC("?uprobe")
+int go_hand_over(struct pt_regs *regs)
+{
+	return go_made_ready(regs, go_second_argument(regs));
 }
 
 #endif /* FUTEX_GO_BPF_H */

@@ -2,7 +2,8 @@
 
 // Eight goroutines: contended (one sync.Mutex), split (a mutex each), idle (a channel), rwmutex (six read, two write),
 // slow (they send to one that is slower), select (the same in a select), source (one of them does), busy (they send,
-// and do nothing else), group (each waits for a goroutine that it starts), cond (they wait for a signal).
+// and do nothing else), pool (they take one of two values from a channel, and send it back), workers (they receive jobs
+// from a channel with a buffer, which another one sends), group (each waits for a goroutine that it starts), cond (they wait for a signal).
 // Prints "ready", begins at a line of its input, prints "busy" after 500 turns, and at the next line stops and
 // prints how long the goroutines have waited, in nanoseconds: by Go's block profile, which ends a wait when another
 // goroutine lets go, and by their own clock, from the call to the return.  Ends with its input.
@@ -81,6 +82,13 @@ func underSelect(jobs, ended chan int) {
 }
 
 //go:noinline
+func underReceive(values chan int) {
+	begin := time.Now()
+	<-values
+	atomic.AddInt64(&took, int64(time.Since(begin)))
+}
+
+//go:noinline
 func underGroup() {
 	var group sync.WaitGroup
 	group.Add(1)
@@ -131,6 +139,7 @@ func main() {
 	var group sync.WaitGroup
 	mode := os.Args[1]
 	jobs, ended := make(chan int), make(chan int)
+	values := make(chan int, 2)
 	cond := sync.NewCond(&shared)
 	input := bufio.NewReader(os.Stdin)
 	runtime.SetBlockProfileRate(1)
@@ -151,6 +160,12 @@ func main() {
 					underSend(jobs)
 				case mode == "select":
 					underSelect(jobs, ended)
+				case mode == "pool":
+					underReceive(values)
+					time.Sleep(8 * time.Millisecond)
+					values <- 1
+				case mode == "workers":
+					underReceive(values)
 				case mode == "group":
 					underGroup()
 				case mode == "cond":
@@ -171,6 +186,19 @@ func main() {
 				}
 			}
 		}(number)
+	}
+	if mode == "pool" {
+		values <- 1
+		values <- 1
+	}
+	if mode == "workers" {
+		go func() {
+			for atomic.LoadInt32(&stop) == 0 {
+				time.Sleep(time.Millisecond)
+				values <- 1
+			}
+			close(values)
+		}()
 	}
 	if mode == "cond" {
 		go func() {

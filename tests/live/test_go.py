@@ -10,7 +10,7 @@ import pytest
 
 from lockline.analysis.selection import Selection
 from lockline.analysis.user_space.futex_waits import CONDITION, LOCK, UNCLEAR, FutexWaits
-from lockline.analysis.user_space.user_evidence import GO_CHANNEL, GO_COND, GO_GROUP, GO_MUTEX, GO_RWMUTEX
+from lockline.analysis.user_space.user_evidence import GO_CHANNEL, GO_COND, GO_GROUP, GO_MUTEX, GO_POOL, GO_RWMUTEX
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from programs import go_environment
@@ -134,6 +134,17 @@ def test_a_select_that_sends(live: Path, recording: Path, program: Path) -> None
     assert "main.underSelect" in words
 
 
+def test_a_pool_by_a_channel(live: Path, recording: Path, program: Path) -> None:
+    """Eight that share two values: who sends one back has received it before."""
+    profile, clock = record(live, recording, program, "pool")
+    (pool,), rules, _ = of_go(recording, GO_POOL)
+    assert (pool.nature, pool.sure, pool.ops) == (LOCK, "medium", ("Go unlock", "Go receive"))
+    assert profile * (1 - SLACK) <= pool.figures.wait_ns <= clock * (1 + SLACK)
+    assert "user-lock" in rules
+    waiting = {frame.symbol for stack in pool.stacks if stack.role == "waiter" for frame in stack.frames}
+    assert "main.underReceive" in waiting
+
+
 def test_a_mutex_of_readers_and_writers(live: Path, recording: Path, program: Path) -> None:
     """Go's profile ends a wait where another goroutine lets go: without the way from there to the CPU."""
     profile, clock = record(live, recording, program, "rwmutex")
@@ -153,7 +164,10 @@ def test_a_mutex_of_readers_and_writers(live: Path, recording: Path, program: Pa
     assert waking & {"main.underWrite", "main.underRead"}
 
 
-@pytest.mark.parametrize(("mode", "make", "function"), [("group", GO_GROUP, "main.underGroup"), ("cond", GO_COND, "")])
+@pytest.mark.parametrize(
+    ("mode", "make", "function"),
+    [("group", GO_GROUP, "main.underGroup"), ("cond", GO_COND, ""), ("workers", GO_CHANNEL, "")],
+)
 def test_goroutines_that_are_idle(
     live: Path, recording: Path, program: Path, mode: str, make: str, function: str
 ) -> None:
@@ -180,7 +194,7 @@ def test_a_channel_that_costs_too_much(live: Path, recording: Path, program: Pat
         assert process.stdin is not None
         process.stdin.write("\n")
         process.stdin.flush()
-        command = [live / "bin/lockline-collect", "record", "--futex", "--go", "-p", str(process.pid), "-d", "4s"]
+        command = [live / "bin/lockline-collect", "record", "--futex", "--go", "-p", str(process.pid), "-d", "6s"]
         command += ["--go-traps", "1", "-o", recording]
         ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         process.communicate("\n\n")

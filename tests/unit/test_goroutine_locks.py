@@ -10,6 +10,7 @@ from lockline.analysis.user_space.user_evidence import (
     GO_CHANNEL,
     GO_COND,
     GO_MUTEX,
+    GO_POOL,
     Calls,
     Goroutines,
     Seen,
@@ -69,6 +70,29 @@ def test_goroutines_that_signal_each_other(signals: tuple[int, ...], both: int, 
     found = one(recognise([seen], (), WINDOW))
     assert (found.make, found.lock) == (GO_COND, lock)
     assert ("goroutines wait on average" in found.why) == lock
+
+
+@pytest.mark.parametrize(
+    ("sends", "both", "wait_ns", "lock"),
+    [
+        # A pool of two: 15.0 s of eight goroutines in 3 s, 5.73 ms each, 5.74 by its own clock.
+        ((1, 2, 3), 8, 5 * WINDOW, True),
+        # One brings jobs to workers.
+        ((9,), 0, 7 * WINDOW, False),
+        # Workers that pass jobs on, at rest: all wait at once.
+        ((1, 2, 3), 8, 8 * WINDOW, False),
+    ],
+)
+def test_goroutines_that_receive_what_they_send(sends: tuple[int, ...], both: int, wait_ns: int, lock: bool) -> None:
+    waits = tuple(Calls(task, ("runtime.chanrecv1", "main.take"), (), 10, 10) for task in (1, 2, 3))
+    wakes = tuple(Calls(task, ("runtime.send", "runtime.chansend1"), (), 10, 0) for task in sends)
+    figures: dict[str, Any] = {"waiters": 8, "wakers": 8, "both": both}
+    seen = word(
+        2, 4096, ops=1 << 30, wait_ns=wait_ns, wakes=1000, tasks_woken=1000, waits=waits, wakers_of=wakes, **figures
+    )
+    found = one(recognise([seen], (), WINDOW))
+    assert (found.make, found.lock, found.unclear) == (GO_POOL if lock else GO_CHANNEL, lock, False)
+    assert unseen_goroutines([seen], WINDOW) == ()
 
 
 def test_goroutines_that_nobody_followed_are_spoken_of() -> None:

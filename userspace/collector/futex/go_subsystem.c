@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Goroutines that wait for a sync.Mutex, sync.RWMutex, sync.WaitGroup or sync.Cond, or to send to a channel (record
+ * Goroutines that wait for a sync.Mutex, sync.RWMutex, sync.WaitGroup or sync.Cond, or at a channel (record
  * --futex --go): where Go's runtime parks one, where another makes it ready, and where it goes on, has a uprobe in each
  * process of -p, and in COMMAND.  What they see is in the rows and rings of the futexes.
  */
@@ -32,9 +32,9 @@
 /* Processes whose programs are looked at. */
 #define MOST_PROCESSES 16
 /* In one of them: both ends of each wait, and the wake-ups. */
-#define MOST_SITES 24
-/* Calls of gopark() in chansend(): for a nil channel, where it waits for ever, and for any other. */
-#define CHANSEND_PARKS 2
+#define MOST_SITES 32
+/* Calls of gopark() in chansend() and chanrecv(): for a nil channel, where it waits for ever, and for any other. */
+#define CHANNEL_PARKS 2
 /* Calls of gopark() in selectgo() and notifyListWait(). */
 #define ONE_PARK   1
 #define MOST_LINKS (MOST_PROCESSES * MOST_SITES)
@@ -42,13 +42,15 @@
 #define LOOK_US 100000
 
 /* Those that are taken away first, as there may be many of them; the locks last. */
-enum group { SELECTS, SENDS, LOCKS, GROUPS };
+enum group { RECEIVES, SELECTS, SENDS, LOCKS, GROUPS };
 
 static const struct {
 	const char *loss;
 	const char *told;
 	const char *meaning;
 } groups[GROUPS] = {
+	[RECEIVES] = {"go_receives_stopped", "goroutines that receive are",
+		      "goroutines that receive were no longer followed: too many traps"},
 	[SELECTS] = {"go_selects_stopped", "goroutines in a select are",
 		     "goroutines in a select were no longer followed: too many traps"},
 	[SENDS] = {"go_sends_stopped", "goroutines that send are",
@@ -91,11 +93,11 @@ static bool sized(const struct options *options, const struct plan *plan)
 static int configure(struct lockline_bpf *bpf, const struct ground *ground)
 {
 	const bool wanted = ground->plan->futex && ground->options->go;
-	struct bpf_program *const programs[] = {bpf->progs.go_lock_enter,   bpf->progs.go_write_enter,
-						bpf->progs.go_read_enter,   bpf->progs.go_group_enter,
-						bpf->progs.go_cond_enter,   bpf->progs.go_send_enter,
-						bpf->progs.go_select_enter, bpf->progs.go_select_park,
-						bpf->progs.go_leave,        bpf->progs.go_ready};
+	struct bpf_program *const programs[] = {
+		bpf->progs.go_lock_enter,   bpf->progs.go_write_enter, bpf->progs.go_read_enter,
+		bpf->progs.go_group_enter,  bpf->progs.go_cond_enter,  bpf->progs.go_send_enter,
+		bpf->progs.go_select_enter, bpf->progs.go_select_park, bpf->progs.go_receive_enter,
+		bpf->progs.go_hand_over,    bpf->progs.go_leave,       bpf->progs.go_ready};
 	int err = bpf_map__set_max_entries(bpf->maps.go_slots, wanted ? GO_SLOTS : 1);
 
 	err = err ?: bpf_map__set_max_entries(bpf->maps.go_sites, wanted ? ground->sizing->cpus * GO_SITES : 1);
@@ -207,6 +209,22 @@ static int find_parks_of(struct sites *sites, const struct go_probes *go, struct
 	return err == -ENOENT ? 0 : err;
 }
 
+/* Who gives a value to one that waits tells those who share a pool from those who wait for work. */
+static int find_receives(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
+{
+	struct go_place place;
+	int err;
+
+	sites->group = RECEIVES;
+	err = go_place_find(users, tgid, "runtime.send", GO_SYNC_BYTES, &place);
+	err = err
+		      ?: find_parks_of(sites, go, users, tgid, "runtime.chanrecv", go->bpf->progs.go_receive_enter,
+				       CHANNEL_PARKS);
+	if (!err)
+		add_begin(sites, go->bpf->progs.go_hand_over, &place);
+	return err == -ENOENT ? 0 : err;
+}
+
 /* What a select waits for is known where it begins, whether it waits where it parks. */
 static int find_selects(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
 {
@@ -263,8 +281,9 @@ static int find_sites(struct sites *sites, const struct go_probes *go, struct us
 	sites->group = SENDS;
 	err = err
 		      ?: find_parks_of(sites, go, users, tgid, "runtime.chansend", go->bpf->progs.go_send_enter,
-				       CHANSEND_PARKS);
+				       CHANNEL_PARKS);
 	err = err ?: find_selects(sites, go, users, tgid);
+	err = err ?: find_receives(sites, go, users, tgid);
 	return err ?: sites->count ? 0 : -ENOENT;
 }
 
@@ -335,8 +354,8 @@ static double share_of(const struct go_probes *go, __u64 traps, __u64 window_ns)
 	return traps * go->trap_ns / ((double)window_ns * go->online);
 }
 
-static const char what_traps[] = "--go puts traps where a goroutine waits for a mutex, a wait group, a condition or to "
-				 "send, where it is woken, and where it continues";
+static const char what_traps[] = "--go puts traps where a goroutine waits for a mutex, a wait group, a condition or at "
+				 "a channel, where it is woken, and where it continues";
 
 /* Nothing is recorded yet: it can be stopped then. */
 static void tell_cost(struct go_probes *go)

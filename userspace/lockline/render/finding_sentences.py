@@ -34,6 +34,10 @@ SENTENCES: Mapping[str, str] = {
     "holder-preempted-by-host": "The host takes CPUs away from lock holders",
     "hot-atomics": "Threads of {process} wait for a lock that JavaScript makes of Atomics.wait()[, in {where}]",
     "hot-go-cond": "Goroutines of {process} wait for each other at a sync.Cond, as for a lock[, in {where}]",
+    "hot-go-pool": (
+        "Goroutines of {process} wait[ in {where}] to receive what they send each other by a channel, as from a pool"
+        " that is too small"
+    ),
     "hot-go-channel": "Goroutines of {process} queue to send to a channel[ in {where}]: its receivers are too slow",
     "slow-go-once": "Goroutines of {process} wait for a sync.Once, which another one runs[, in {where}]",
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex[, in {where}]",

@@ -10,7 +10,15 @@ from lockline.analysis.model import Holder, LockWaits, Report
 from lockline.analysis.user_space.c_library_locks import CLibraryLock, c_library_lock
 from lockline.analysis.user_space.futex_waits import FutexWaits
 from lockline.analysis.user_space.library_locks import PYTHON_MAKES, LibraryLock, library_lock
-from lockline.analysis.user_space.user_evidence import BEHAVIOUR, GO_CHANNEL, GO_COND, GO_MUTEX, GO_ONCE, GO_RWMUTEX
+from lockline.analysis.user_space.user_evidence import (
+    BEHAVIOUR,
+    GO_CHANNEL,
+    GO_COND,
+    GO_MUTEX,
+    GO_ONCE,
+    GO_POOL,
+    GO_RWMUTEX,
+)
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal, without_internals
 
@@ -28,6 +36,7 @@ OF_GOROUTINES = {
     GO_RWMUTEX: "hot-go-rwmutex",
     GO_CHANNEL: "hot-go-channel",
     GO_COND: "hot-go-cond",
+    GO_POOL: "hot-go-pool",
 }
 # About waiting in user space, which is no part of the locks' in the kernel.
 USER_RULES = (

@@ -49,6 +49,7 @@ from lockline.analysis.user_space.user_evidence import (
     GO_COND,
     GO_MUTEX,
     GO_ONCE,
+    GO_POOL,
     GO_RWMUTEX,
     JAVA_CLASS,
     JAVA_LOCK,
@@ -347,7 +348,7 @@ def _remedies(
         return (remedy("more-receivers"),)
     if make == ERLANG_LOCK:
         return remedy("erlang-table"), remedy("erlang-lock-counter")
-    if make == GO_COND:
+    if make in (GO_COND, GO_POOL):
         return remedy("more-of-pool"), remedy("go-block-profile")
     if make == GO_CHANNEL:
         return remedy("go-more-receivers"), remedy("go-channel-as-lock"), remedy("go-block-profile")

@@ -54,6 +54,7 @@ OPS = {
     27: "Go select",
     28: "Go group",
     29: "Go cond",
+    30: "Go receive",
 }
 
 # Shares of the rules below.

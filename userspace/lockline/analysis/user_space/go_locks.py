@@ -10,6 +10,7 @@ from lockline.analysis.user_space.user_evidence import (
     GO_GROUP,
     GO_MUTEX,
     GO_ONCE,
+    GO_POOL,
     GO_RWMUTEX,
     HALF,
     MOST,
@@ -34,7 +35,9 @@ _GO_SEND = 1 << 26
 _GO_SELECT = 1 << 27
 _GO_GROUP = 1 << 28
 _GO_COND = 1 << 29
-_GO_FOLLOWED = _GO_LOCK | 1 << 25 | _GO_SEND | _GO_SELECT | _GO_GROUP | _GO_COND
+# One waited to receive from a channel with a buffer.
+_GO_RECEIVE = 1 << 30
+_GO_FOLLOWED = _GO_LOCK | 1 << 25 | _GO_SEND | _GO_SELECT | _GO_GROUP | _GO_COND | _GO_RECEIVE
 # Writers of a sync.RWMutex wait for its own mutex as well.
 _GO_WRITES = ("sync.(*RWMutex).Lock",)
 _GO_READS = ("sync.(*RWMutex).RLock", "sync.runtime_SemacquireRWMutexR")
@@ -65,6 +68,17 @@ def _channel(entry: Seen, window_ns: int) -> Recognised:
     )
 
 
+def _among_peers(entry: Seen, makes: tuple[str, str], idle: str, window_ns: int) -> Recognised:
+    """Goroutines that wait for what others bring are idle; those that bring it to each other have too little of it.
+
+    makes: what it is called in either case.
+    """
+    contended = behaves_as_lock((entry,), window_ns).replace("threads", "goroutines")
+    why = contended or f"goroutines {idle}: {waiting_still((entry,), window_ns):.1f} wait on average"
+    sure = "medium" if contended else "high"
+    return Recognised((entry.futex.id,), makes[bool(contended)], lock=bool(contended), sure=sure, why=why)
+
+
 def _is_in_once(call: Calls) -> bool:
     behind = (function for function in call.functions if not function.startswith(_GO_MUTEX_OWN))
     return next(behind, "").startswith(_GO_ONCE)
@@ -81,19 +95,15 @@ def _goroutine_wait(entry: Seen, window_ns: int) -> Recognised | None:
         once = share_of(entry.waits, _is_in_once) >= MOST
         make = GO_RWMUTEX if write + read >= HALF else GO_ONCE if once else GO_MUTEX
         return Recognised((entry.futex.id,), make, lock=True, sure="high", why=why)
-    # Receivers that wait are idle, and are not followed.
     if ops & (_GO_SEND | _GO_SELECT):
         return _channel(entry, window_ns)
     if ops & _GO_GROUP:
         why = f"goroutines wait until those of their group are done: {threads:.1f} on average"
         return Recognised((entry.futex.id,), GO_GROUP, lock=False, sure="high", why=why)
     if ops & _GO_COND:
-        contended = behaves_as_lock((entry,), window_ns)
-        if contended:
-            why = contended.replace("threads", "goroutines")
-            return Recognised((entry.futex.id,), GO_COND, lock=True, sure="medium", why=why)
-        why = f"goroutines wait for a condition, and others signal it: {threads:.1f} wait on average"
-        return Recognised((entry.futex.id,), GO_COND, lock=False, sure="high", why=why)
+        return _among_peers(entry, (GO_COND, GO_COND), "wait for a condition, and others signal it", window_ns)
+    if ops & _GO_RECEIVE:
+        return _among_peers(entry, (GO_CHANNEL, GO_POOL), "wait to receive, and others send", window_ns)
     return None
 
 

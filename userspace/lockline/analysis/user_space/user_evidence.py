@@ -25,6 +25,7 @@ JAVA_CLASS = "Java class initialization"
 JAVA_QUEUE = "java.util.concurrent queue"
 GO_CHANNEL = "Go channel"
 GO_COND = "Go sync.Cond"
+GO_POOL = "Go channel as a pool"
 GO_GROUP = "Go sync.WaitGroup"
 GO_MUTEX = "Go sync.Mutex"
 GO_ONCE = "Go sync.Once"
@@ -217,6 +218,7 @@ _CALLED_ON_HEAP = {
     GO_ONCE: "a sync.Once",
     GO_RWMUTEX: "a sync.RWMutex",
     GO_CHANNEL: "a channel of Go",
+    GO_POOL: "a channel of Go",
     GO_COND: "a sync.Cond",
     RUST_MUTEX: "a Rust Mutex",
     RUST_RWLOCK: "a Rust RwLock",
