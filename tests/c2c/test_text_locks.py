@@ -8,6 +8,14 @@ import pytest
 from c2c.test_text_published import HEADER, judgement, row, totals
 from lockline.c2c.model import Judgement
 
+STATISTICS = """=================================================
+            Trace Event Information
+=================================================
+  Total records                     :       6400
+  Load Operations                   :       6000
+  Store Operations                  :        400
+
+"""
 # What perf c2c prints of a name behind "[k] ".
 WIDTH = 26
 
@@ -17,12 +25,21 @@ def cut(symbol: str) -> str:
     return symbol[:WIDTH]
 
 
-def found(directory: Path, *rows: tuple[int, float, int, str], full: bool = False) -> Judgement:
-    """The verdict on rows of an offset, the percents of HITM and of the stores, and a function."""
-    text = HEADER + totals(500, 1000, 3000, 100, 0)
+def found(
+    directory: Path,
+    *rows: tuple[int, float, float, str],
+    full: bool = False,
+    sums: tuple[int, ...] = (500, 1000, 3000, 100, 0),
+    records: int = 2000,
+) -> Judgement:
+    """The verdict on rows of an offset, the percents of HITM and of the stores, and a function; sums: of the line.
+
+    records: of each row.
+    """
+    text = STATISTICS + HEADER + totals(*sums)
     for offset, hitm, stores, symbol in rows:
         shares = f"{hitm:.2f} {hitm:.2f} {stores:.2f} {stores:.2f} 0.00"
-        text += row(shares, offset, 2000, 32, symbol if full else f"[.] {cut(symbol)}")
+        text += row(shares, offset, records, 32, symbol if full else f"[.] {cut(symbol)}")
     return judgement(text, directory)
 
 
@@ -100,6 +117,25 @@ def test_who_spins_pays_for_what_is_written_beside_the_lock(tmp_path: Path) -> N
     unseen = found(tmp_path, (0, 90, 0, slow), (0, 10, 0, take))
     assert (unseen.verdict, unseen.confidence) == ("lock word", "medium")
     assert any("what is written beside it is not known" in doubt for doubt in unseen.doubts)
+
+
+def test_few_samples_tell_who_spins_if_they_agree(tmp_path: Path) -> None:
+    """Twelve of twelve HITM where loads only look are no chance, nor are four of five stores beside the lock."""
+    slow, user, other = "je_malloc_mutex_lock_slow", "arena_get", "arena_put"
+
+    def judged(hitm: int, looks: int, stores: int, beside: int) -> Judgement:
+        paid, wrote = 100 * looks / hitm, 100 * beside / stores
+        rows = (0, paid, 0, slow), (0, 100 - paid, 100 - wrote, user), (8, 0, wrote, other)
+        return found(tmp_path, *rows, sums=(0, hitm, stores, 0, 0), records=30)
+
+    spun = judged(12, 12, 30, 20)
+    assert (spun.verdict, spun.confidence) == ("false sharing", "low")
+    assert judged(12, 12, 5, 4).verdict == "false sharing"
+    # Three of five may be chance, and so may seven of twelve.
+    unsure = judged(12, 12, 5, 3)
+    assert (unsure.verdict, unsure.confidence) == ("lock word", "low")
+    assert any("what is written beside it is not known" in doubt for doubt in unsure.doubts)
+    assert judged(12, 7, 30, 20).verdict == "lock word"
 
 
 def test_what_all_holders_write_beside_a_lock_others_wait_for_wherever_it_lies(tmp_path: Path) -> None:

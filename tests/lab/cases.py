@@ -17,9 +17,9 @@ from lab import texts
 from lab.caches import Machine, Program, moves_of_lines, play
 from lab.odd_texts import CODES, ODD, TABLES
 from lab.pmus import Pmu, Sample, make_pmu, make_wide_pmu, sample
-from lab.programs import Truth, make_program
+from lab.programs import LINES, Truth, make_program
 from lab.signs import Signs, signs_of
-from lab.wide import make_wide_program
+from lab.wide import WIDE_LINES, make_wide_program
 from lockline.base.errors import LocklineError
 from lockline.c2c.model import C2cReport, LineReport
 from lockline.c2c.report import make_c2c_report
@@ -187,12 +187,14 @@ def right_verdicts(world: World, number: int, names: bool = True) -> frozenset[s
 class Outcome(NamedTuple):
     """One line's verdict against the truth; verdict: '' if the report does not have the line at all.
 
-    costly: whether the line moves often; right: the verdicts that are true; signs: what the input tells of the line.
+    pattern: of the line, among those that the program, what, is made of; costly: whether the line moves often; right:
+    the verdicts that are true; signs: what the input tells of the line.
     """
 
     seed: int
     kind: str
     what: str
+    pattern: str
     wide: bool
     truth: str
     gain: float
@@ -326,6 +328,11 @@ def judge_world(world: World, seed: int, kinds: Sequence[str], each: int) -> Ite
             yield outcome(world, seed, name, number, lines.get(world.base + 64 * number))
 
 
+def pattern_of(world: World, number: int) -> str:
+    """The name of what makes a line."""
+    return world.program.name.split(" + ")[number // (WIDE_LINES if world.wide else LINES)]
+
+
 def _shows(world: World, number: int) -> bool:
     """Whether any sample shows that the line moves."""
     first = world.base + 64 * number
@@ -346,6 +353,7 @@ def outcome(world: World, seed: int, kind: str, number: int, line: LineReport | 
         seed,
         kind,
         world.program.name,
+        pattern_of(world, number),
         world.wide,
         truth_of(world, number),
         world.gains[number],

@@ -336,6 +336,9 @@ def pair(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], T
     ], "adjacent"
 
 
+# Each of a program's parts has so many lines.
+LINES = 4
+
 MAKERS: dict[Maker, float] = {
     own_slots: 3,
     shared_counter: 2,
@@ -370,7 +373,7 @@ def make_program(rng: random.Random) -> tuple[Program, dict[int, Truth], bool]:
     roles: list[Role] = []
     truths: dict[int, Truth] = {}
     for index, maker in enumerate(makers):
-        line = 4 * index + (rng.randrange(2) if maker is not pair else 0)
+        line = LINES * index + (rng.randrange(2) if maker is not pair else 0)
         made, truth = maker(rng, names, line)
         roles += made
         truths[line] = truth

@@ -17,6 +17,8 @@ BEGIN, END = "<!-- laboratory: begin -->", "<!-- laboratory: end -->"
 _WIDTH = 100
 # So many lines that look alike, and so many of them with one true verdict, mean that the input tells it.
 ALIKE, CLEAR = 10, 0.9
+# Of fewer verdicts on one pattern in one kind of input a share says little; so many of the worst are shown.
+CELL, WORST = 30, 5
 
 
 def listed(outcomes: Iterable[Outcome]) -> list[Outcome]:
@@ -86,6 +88,23 @@ def calibration(outcomes: Sequence[Outcome]) -> str:
     return _markdown(["confidence", "verdicts", "wrong", "share", "programs with a wrong one"], rows)
 
 
+def worst(outcomes: Sequence[Outcome]) -> str:
+    """Where verdicts of each confidence are wrong most often: one pattern in one kind of input."""
+    rows: list[tuple[object, ...]] = []
+    for name in CONFIDENCES:
+        decided = [one for one in listed(outcomes) if one.confidence == name and one.result != "cannot tell"]
+        cells = _grouped(decided, lambda one: f"{one.pattern} | {one.kind.partition(':')[0]}")
+        found = [
+            (sum(one.result == "wrong" for one in cell), len(cell), where)
+            for where, cell in cells.items()
+            if len(cell) >= CELL
+        ]
+        found.sort(key=lambda cell: (-cell[0] / cell[1], cell[2]))
+        rows += [(name, where, f"{whole:,}", wrong, _share(wrong, whole)) for wrong, whole, where in found[:WORST]]
+    head = f"The worst of all cells of one pattern, one kind of input and one confidence, with {CELL} verdicts or more:"
+    return f"{head}\n\n" + _markdown(["confidence", "pattern", "kind of input", "verdicts", "wrong", "share"], rows)
+
+
 def hidden(outcomes: Sequence[Outcome]) -> str:
     """Costly lines that "none" or "read mostly" hides: of all costly lines, and of all such verdicts."""
     costly = [one for one in outcomes if one.costly]
@@ -141,7 +160,7 @@ def report(found: Sequence[Outcome | Reading], head: str) -> str:
     for name, some in (("first", first), ("second", second)):
         if some and len(some) < len(outcomes):
             parts += [f"The {name} set of programs alone:", calibration(some)]
-    parts += [hidden(outcomes), by_verdict(outcomes), by_kind(outcomes), readings(texts)]
+    parts += [hidden(outcomes), worst(outcomes), by_verdict(outcomes), by_kind(outcomes), readings(texts)]
     return "\n\n".join(parts).replace(".  ", ". ")
 
 

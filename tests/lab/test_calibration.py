@@ -227,6 +227,15 @@ def test_what_many_alike_lines_are_the_input_tells() -> None:
     assert not tables.tellable(alike[:5])
 
 
+def test_the_worst_cells_are_shown_with_verdicts_enough() -> None:
+    found = (one for seed in range(12) for one in run_case(seed, ["perf.data"], 1) if isinstance(one, Outcome))
+    right = next(found)._replace(pattern="slots", kind="-N", confidence="low", result="right")
+    wrong, few = right._replace(result="wrong"), right._replace(pattern="queue", result="wrong")
+    text = tables.worst([right] * 20 + [wrong] * 10 + [few] * 29)
+    assert "| low | slots | -N | 30 | 10 | 33.3 % |" in text
+    assert "queue" not in text
+
+
 def test_tables_go_between_the_marks_of_a_document(tmp_path: Path) -> None:
     path = tmp_path / "document.md"
     path.write_text(f"before\n{tables.BEGIN}\nold\n{tables.END}\nafter\n", encoding="utf-8")

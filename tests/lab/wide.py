@@ -383,6 +383,9 @@ def barrier(rng: random.Random, names: Names, line: int) -> Many:
     return [Role(threads, (steps,), rng.choice(_WORK))], {line: "by model"}
 
 
+# Each of a program's parts has so many lines.
+WIDE_LINES = 16
+
 WIDE: dict[WideMaker, float] = {
     rw_semaphore: 1,
     rw_spinlock: 1,
@@ -415,7 +418,7 @@ def make_wide_program(rng: random.Random) -> tuple[Program, dict[int, Truth], bo
     roles: list[Role] = []
     truths: dict[int, Truth] = {}
     for index, maker in enumerate(makers):
-        made, lines = maker(rng, names, 16 * index + (0 if maker is pair_of_own else 2 * rng.randrange(2)))
+        made, lines = maker(rng, names, WIDE_LINES * index + (0 if maker is pair_of_own else 2 * rng.randrange(2)))
         roles += made
         truths.update(lines)
     moves = rng.choice((0.0, 0.0, 0.002, 0.01, 0.05))

@@ -6,7 +6,7 @@ to the next wherever it lies, so that apart from the lock it may cost as much, o
 """
 
 from collections.abc import Sequence
-from math import exp
+from math import exp, sqrt
 
 from lockline.base.values import replace
 from lockline.c2c.functions import is_lock_function, is_spin_function
@@ -39,6 +39,8 @@ FEW_OF_LOCK = 3
 WRITES_OF_HOLD = 2
 # Less than this is not most of it.
 HALF = 0.5
+# Of few samples a share may be off by chance: by one standard error often, by two seldom.
+LIKELY, SURE = 1, 2
 # With so many of a line's writes beside its lock, about half of what its waiters pay ends when they lie elsewhere.
 MOSTLY_BESIDE = 0.55
 # With fewer of them it is a part, and with fewer than these next to nothing: apart, two lines move.
@@ -89,14 +91,20 @@ def _spun_for_beside(case: Case, locks: Sequence[Part]) -> tuple[list[Part], flo
     """
     paid = sum(row.transfers for part in locks for row in part.accesses)
     spinning = sum(row.transfers for part in locks for row in part.accesses if _only_looks(row))
-    if spinning < HALF * paid or paid < SOME_TRANSFERS:
+    if spinning < HALF * paid or (paid < SOME_TRANSFERS and not _surely_more(spinning, paid, HALF, SURE)):
         return [], 0.0
     wrote = sum(row.wrote for part in locks for row in part.accesses)
     beside = [part for part in case.parts if not _is_locks_own(part) and is_written(part)]
     writes = sum(row.wrote for part in beside for row in part.accesses)
-    if not case.stores_told or wrote + writes < FEW_STORES:
+    every = wrote + writes
+    if not case.stores_told or (every < FEW_STORES and not _surely_more(writes, every, MOSTLY_BESIDE, LIKELY)):
         return None
-    return beside, writes / (wrote + writes)
+    return beside, writes / every
+
+
+def _surely_more(count: int, whole: int, share: float, errors: int) -> bool:
+    """Whether so many of few samples are more than this share of all, by so many standard errors."""
+    return whole > 0 and count - share * whole >= errors * sqrt(share * (1 - share) * whole)
 
 
 def _only_looks(row: Access) -> bool:
