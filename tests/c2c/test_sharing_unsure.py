@@ -102,6 +102,24 @@ def test_two_members_with_a_user_each_may_be_a_mailbox_where_stores_were_not_sam
     assert judged(*same, coverage=unsampled).confidence == "medium"
 
 
+def test_several_cpus_at_each_member_may_write_there_where_nearly_all_loads_wait() -> None:
+    """Two counters look the same as two members of others, if stores were not sampled."""
+    unsampled = Coverage(100_000, 0.0, False, True, ())
+
+    def found(loads: int, cpus: int) -> Judgement:
+        rows = [row(0, FIRST, loads=loads, hitm=400), row(32, SECOND, loads=loads, hitm=400)]
+        unknown = [replace(one, threads=0, cpus=None, cpu_count=cpus) for one in rows]
+        untold = [replace(one, counts=one.counts._replace(stores=0, locked=None, llc_hit=None)) for one in unknown]
+        return judged(*untold, coverage=unsampled)
+
+    waits = found(400, 8)
+    assert waits.verdict == "too little evidence"
+    assert any("they may wait for each other's writes" in told for told in waits.evidence)
+    # Who often finds the line there does not always lose it to the users of the same bytes.
+    assert (found(2000, 8).verdict, found(2000, 8).confidence) == ("false sharing", "low")
+    assert found(400, 1).verdict == "false sharing"
+
+
 def test_a_text_that_counts_no_accesses_by_offset_is_not_asked_for_anew() -> None:
     """Of an older perf: the whole text does not tell it either.  Two HITM, and many hits of the fill buffer."""
     rows = [

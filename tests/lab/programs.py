@@ -336,7 +336,7 @@ def pair(rng: random.Random, names: Names, line: int) -> tuple[Sequence[Role], T
     ], "adjacent"
 
 
-# Each of a program's parts has so many lines.
+# Each of a program's parts has room for so many lines.
 LINES = 4
 
 MAKERS: dict[Maker, float] = {

@@ -383,8 +383,8 @@ def barrier(rng: random.Random, names: Names, line: int) -> Many:
     return [Role(threads, (steps,), rng.choice(_WORK))], {line: "by model"}
 
 
-# Each of a program's parts has so many lines.
-WIDE_LINES = 16
+# Each of a program's parts has room for so many lines.
+WIDE_LINES = 32
 
 WIDE: dict[WideMaker, float] = {
     rw_semaphore: 1,

@@ -26,7 +26,7 @@ def unseen_writes(used: list[Part]) -> Sharing:
     )
     alone = all(part.users.alone for part in fought) and repeated(part.users for part in fought)
     known = all(part.users.threads for part in fought)
-    if pairs and known and _saturated(fought) and all(several(part.users) for part in fought):
+    if pairs and _saturated(fought) and all(several(part.users) for part in fought):
         # Several may write to each: how much of the waiting is for their own bytes, no sample says.
         why = "nearly all loads wait, and several users have each member: they may wait for each other's writes to it"
         return Sharing("open", "likely", tuple(fought), "", None, f"{why}; {missing}")
