@@ -95,6 +95,24 @@ def test_a_page_of_lines_answers_as_the_screen_does(
             assert todo.removeprefix("What to do: ").rstrip(".")[:30] in " ".join(screen.split())
 
 
+def test_a_page_of_a_report_advises_as_the_screen_does(
+    recordings: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a lock that the atlas knows it says what helps there; and it says when that was."""
+    advised = 0
+    for name in ("example", "generated"):
+        assert cli.main(["report", str(recordings[name])]) == 0
+        screen = " ".join(capsys.readouterr().out.split())
+        page(tmp_path, "report", str(recordings[name]))
+        text = " ".join(html.unescape((tmp_path / "page.html").read_text(encoding="utf-8")).split())
+        (when,) = re.findall(r", ([0-9.]+ m?s from \S+ \S+ UTC)", screen)[:1]
+        assert when in text
+        for todo in re.findall(r" do (.*?)(?= \d (?:high|medium|low) | LOCKS )", screen):
+            assert todo in text
+            advised += 1
+    assert advised
+
+
 def test_no_page_loads_anything(recordings: dict[str, Path], tmp_path: Path) -> None:
     for name, found in pages(recordings, tmp_path).items():
         assert found.loads == [], name

@@ -21,9 +21,12 @@ from lockline.recording.reader import Recording
 from lockline.render import screen, screen_answer, screen_parts
 from lockline.render import text as text_render
 from lockline.render.findings import worded
+from lockline.render.screen_findings import advice
 
 # Rows of the tables; the others are one row, or `lockline report` has them.
 TABLE_LOCKS, TABLE_TASKS, TABLE_STEPS, TABLE_STACKS = 200, 200, 240, 50
+# Pieces of advice on a finding; the atlas knows more about some locks.
+MOST_ADVICE = 2
 # Locks whose waits are shown by their length.
 HISTOGRAMS = 20
 # Cells of the drawing of CPUs over time; the chart that a script draws has all.
@@ -60,6 +63,7 @@ def _findings(report: Report, write: Writer) -> Section:
     for number, finding in enumerate(by_impact(report.findings), 1):
         words = worded(finding)
         share = finding.impact.part
+        todo = advice(finding, report)[:MOST_ADVICE]
         about = f"{finding.confidence} confidence" + (f", {percent(share)} of all lock waiting" if share else "")
         parts.append(
             write(
@@ -68,8 +72,8 @@ def _findings(report: Report, write: Writer) -> Section:
                 write("p", write("span", about, class_=finding.confidence)),
                 write("p", "Evidence") if words.evidence else None,
                 write.list(words.evidence),
-                write("p", "What to do") if words.next else None,
-                write.list(words.next),
+                write("p", "What to do") if todo else None,
+                write.list(todo),
                 id=f"finding-{number}",
             )
         )
@@ -367,7 +371,7 @@ def make_page(report: Report, recording: Recording, write: Writer, redact: bool 
     parts = [
         f"Linux {host.kernel_release}" if host.kernel_release else None,
         counted(window.cpus, "CPU") if window.cpus else None,
-        duration(window.duration_ns),
+        screen.when_words(window),
         "cut off, or still being recorded" if window.state == "recording" else None,
     ]
     subtitle = ", ".join(part for part in parts if part)

@@ -9,7 +9,7 @@ from lockline.analysis.answer import (
     Answer,
     make_answer,
 )
-from lockline.analysis.model import TOTALS_DISAGREE, Report
+from lockline.analysis.model import TOTALS_DISAGREE, Report, Window
 from lockline.analysis.series import Slice
 from lockline.atlas import atlas
 from lockline.base.numbers import count, counted, duration, percent
@@ -55,15 +55,20 @@ _WAITERS = (
 )
 
 
+def when_words(window: Window) -> str:
+    """For how long, and from when on, if that is known."""
+    when = duration(window.duration_ns)
+    if window.begin_unix_ns is None or window.begin_unix_ns >= 1 << 62:
+        return when
+    since = window.begin_unix_ns + window.begin_ns - window.recording_begin_ns
+    return when + datetime.fromtimestamp(since // 1_000_000_000, timezone.utc).strftime(" from %Y-%m-%d %H:%M:%S UTC")
+
+
 def _header(report: Report, style: Style, columns: int) -> str:
     window, host = report.window, report.host
     parts = [host.name, f"Linux {host.kernel_release}" if host.kernel_release else None]
     parts.append(counted(window.cpus, "CPU") if window.cpus else None)
-    when = duration(window.duration_ns)
-    if window.begin_unix_ns is not None and window.begin_unix_ns < 1 << 62:
-        since = window.begin_unix_ns + window.begin_ns - window.recording_begin_ns
-        when += datetime.fromtimestamp(since // 1_000_000_000, timezone.utc).strftime(" from %Y-%m-%d %H:%M:%S UTC")
-    parts.append(when)
+    parts.append(when_words(window))
     if window.state == "recording":
         parts.append("cut off or still being recorded")
     return cut(clean(", ".join(part for part in parts if part), style), columns)

@@ -46,6 +46,13 @@ def _finding(
     lines = filled(f" {number} {finding.confidence:8}", what, columns, 2)
     for seen in words.evidence[:evidence]:
         lines += filled("           ", clean(_REPEATED.sub("", seen), style), columns, 2)
+    todo = advice(finding, report)[:1]
+    lines += [line for step in todo if steps > 0 for line in filled(_DO, clean(step, style), columns, steps)]
+    return lines
+
+
+def advice(finding: Finding, report: Report) -> tuple[str, ...]:
+    """What to do about it, what fits best first: by the atlas where it knows the lock, else by the rule."""
     # What helps against a busy lock, the atlas knows better.
     # Of few waits it is the holder that matters.
     use = isinstance(finding.subject, Lock) and finding.rule in (*OVERUSED, *STARVED) and finding.confidence != "low"
@@ -58,10 +65,7 @@ def _finding(
     if known is not None and finding.rule in STARVED and not known.speaks_of(functions_of(finding.evidence)):
         known = None
     functions = functions_of((finding.claim, *finding.evidence))
-    advice = known.helps_in(functions, _instance(finding, report)) if known is not None else ()
-    todo = (advice or words.next)[:1]
-    lines += [line for step in todo if steps > 0 for line in filled(_DO, clean(step, style), columns, steps)]
-    return lines
+    return (known.helps_in(functions, _instance(finding, report)) if known is not None else ()) or worded(finding).next
 
 
 def _held_lock(finding: Finding) -> KnownLock | None:
