@@ -127,6 +127,21 @@ def test_totals_that_disagree_are_a_length(example: Path) -> None:
     assert "lost" not in said
 
 
+@pytest.mark.parametrize(
+    ("name", "meaning", "told"),
+    [
+        ("futex_not_looked", "threads", "lost: perhaps waits that began before, of 374 threads not looked at"),
+        ("memory_nested", "memory samples {skipped}: they came", "lost: 374 memory samples {skipped}"),
+        ("new_one", "", "lost: 374 of new one"),
+    ],
+)
+def test_a_loss_is_told_in_words(example: Path, name: str, meaning: str, told: str) -> None:
+    """Without words here, in those of the recording: "374 of futex not looked" was none of a reader's."""
+    report, _ = read(example)
+    report = replace(report_of(report), kinds=(), loss=(Loss(name, 374, meaning, "loss"),))
+    assert told in screen.trust_words(report, False)
+
+
 def test_the_answer_stands_on_the_third_line(example: Path) -> None:
     lines = lines_of(*read(example))
     assert lines[2].startswith("ANSWER  ")

@@ -14,6 +14,7 @@ from lockline.analysis.series import Slice
 from lockline.atlas import atlas
 from lockline.base.numbers import count, counted, duration, percent
 from lockline.base.text import Column, Style, clean, cut, table, width
+from lockline.recording import rows
 from lockline.render.screen_answer import answer_lines
 from lockline.render.screen_findings import EVIDENCE, finding_lines
 from lockline.render.screen_fit import NARROWEST, filled, fitted
@@ -26,6 +27,7 @@ _LOST = 0.001
 _LOSSES = {
     "events_overwritten": "{} samples of waits",
     "events_torn": "{} samples of waits",
+    "futex_not_looked": "perhaps waits that began before, of {} threads not looked at",
     "holders_without_place": "{} holders, for want of memory",
     "locks_without_place": "{} times a lock's row, for want of memory",
     "no_slot": "{} waits, for want of memory",
@@ -127,6 +129,12 @@ def given_up_words(reads: int) -> str:
     return f"{many} did not end: names of functions and locks may be missing there"
 
 
+def _loss_words(loss: rows.Loss) -> str:
+    """What was lost; where there are no words for it, those of the recording."""
+    what = loss.meaning.partition(":")[0] or f"of {loss.name.replace('_', ' ')}"
+    return _LOSSES.get(loss.name, "{} " + what.replace("{", "{{").replace("}", "}}")).format(count(loss.events))
+
+
 def trust_words(report: Report, marked: bool) -> str:
     """What bears on this answer: waiters that are not seen, losses, and lengths that the probes change."""
     parts = []
@@ -158,8 +166,7 @@ def trust_words(report: Report, marked: bool) -> str:
     if worst is not None and worst.events >= _LOST * begins:
         kinds = "1 more kind" if len(lost) == 2 else f"{len(lost) - 1} more kinds"
         more = f", and {kinds} of loss" if len(lost) > 1 else ""
-        what = _LOSSES.get(worst.name, "{} of " + worst.name.replace("_", " "))
-        parts.append(f"lost: {what.format(count(worst.events))}{more}")
+        parts.append(f"lost: {_loss_words(worst)}{more}")
     if marked:
         # From which length on times are sure, --trust says: a line holds all of this.
         parts.append(f"{MARK} times may be over 10% off")
