@@ -15,11 +15,16 @@ static __always_inline __s16 stack_frames(struct cpu_state *state, long bytes)
 	return bytes / sizeof(__u64);
 }
 
-/* By way of memory, as a number. */
+/* By way of memory, as a number.  Twice: between the two an interrupt's program may put its own there.  0: it has. */
 static __always_inline __u64 stack_address(void *ctx, struct cpu_state *state)
 {
-	*(volatile __u64 *)&state->scratch = (__u64)ctx;
-	return *(volatile __u64 *)&state->scratch;
+	volatile __u64 *scratch = &state->scratch;
+	__u64 first;
+
+	*scratch = (__u64)ctx;
+	first = *scratch;
+	*scratch = (__u64)ctx;
+	return *scratch == first ? first : 0;
 }
 
 /* These are in known.bpf.h; stack: an address. */
