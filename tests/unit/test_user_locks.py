@@ -14,8 +14,10 @@ from lockline.analysis.user_space.user_evidence import (
     RUST_MUTEX,
     YIELD_OP,
     Calls,
+    Seen,
 )
 from lockline.analysis.user_space.user_locks import recognise
+from lockline.recording import rows
 from user_words import LIBC, MS, PARK, PEERS, WINDOW, from_functions, one, parked, word
 
 
@@ -151,6 +153,58 @@ def test_a_lock_whose_holder_waits_for_work(queueing: int, elsewhere: int, uncle
     lock = word(2, 4096, wait_ns=queueing, value_2=1000, waits=at_lock)
     found = recognise([lock, *jobs], (), WINDOW, locks=(2,))
     assert [(one.words, one.lock, one.unclear) for one in found] == ([((2,), False, True)] if unclear else [])
+
+
+def _at(task: int, *functions: str) -> Calls:
+    """A wait with the frames of its stack."""
+    return Calls(task, functions, (), 10, 10, tuple(rows.Frame(n, name, 0, "") for n, name in enumerate(functions)))
+
+
+@pytest.mark.parametrize(
+    ("function", "elsewhere", "slept_on", "unclear"),
+    [
+        # A Mutex<Receiver> of Rust, eight workers: 3.3 waited for it, 0.98 in recv(), half of them worked.
+        ("next_job", WINDOW - WINDOW // 50, 0, True),
+        # In another function; seldom; two at once at times; until the time is up.
+        ("ask", WINDOW - WINDOW // 50, 0, False),
+        ("next_job", WINDOW // 2, 0, False),
+        ("next_job", WINDOW + WINDOW // 10, 0, False),
+        ("next_job", WINDOW - WINDOW // 50, 900, False),
+    ],
+)
+def test_workers_in_line_behind_the_one_that_waits_for_work(
+    function: str, elsewhere: int, slept_on: int, unclear: bool
+) -> None:
+    """Others work meanwhile.  Those who wait for a lock one after the other, in the function that takes it, have it."""
+    threads = range(1, 9)
+    lock = word(
+        20, 4096, wait_ns=33 * WINDOW // 10, value_2=1000, waits=tuple(_at(t, "futex", "next_job") for t in threads)
+    )
+    jobs = [
+        word(t, 8192 * t, wait_ns=elsewhere // 8, timed_out=slept_on, waits=(_at(t, "futex", "recv", function),))
+        for t in threads
+    ]
+    found = recognise([lock, *jobs], (), WINDOW, locks=(20,))
+    assert [one.words for one in found if one.unclear] == ([(20,)] if unclear else [])
+
+
+def test_a_lock_of_python_whose_holder_waits_for_work() -> None:
+    """Held over Queue.get() by one of eight threads at a time: 6.97 waited for it, 1.0 for the queue, none worked."""
+    threads = range(1, 9)
+    figures: dict[str, Any] = {"waiters": 8, "wakers": 8, "both": 8, "wakes": 900, "tasks_woken": 900}
+    at_lock = tuple(from_functions("sem_wait", "PyThread_acquire_lock_timed", task=task) for task in threads)
+    lock = word(20, 4096, wait_ns=695 * WINDOW // 100, waits=at_lock, wakers_of=at_lock, **figures)
+
+    def jobs(part: float) -> list[Seen]:
+        return [
+            word(t, 8192 * t, wait_ns=int(part * WINDOW / 8), waits=(from_functions("sem_wait", task=t),))
+            for t in threads
+        ]
+
+    found = recognise([lock, *jobs(0.99)], (20,), WINDOW)
+    assert [(known.make, known.lock, known.unclear) for known in found if 20 in known.words] == [(PY_LOCK, False, True)]
+    found = recognise([lock, *jobs(0.1)], (20,), WINDOW)
+    assert [(known.make, known.lock, known.unclear) for known in found if 20 in known.words] == [(PY_LOCK, True, False)]
 
 
 def test_a_rust_mutex_is_one_by_its_function() -> None:

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from lockline.analysis.user_space.crowds import is_crowd, same_threads
+from lockline.analysis.user_space.program_functions import heaviest_name, innermost_own, own_name
 from lockline.analysis.user_space.user_evidence import (
     HALF,
     MOST,
@@ -19,6 +20,7 @@ from lockline.analysis.user_space.user_evidence import (
     most_of,
     open_ns,
     several_wait,
+    share_of,
     total_of,
     waiting,
     waiting_still,
@@ -27,6 +29,8 @@ from lockline.analysis.user_space.user_evidence import (
 # Of a window: waits elsewhere by one thread at a time, of those who queue for a lock.
 NEARLY_ALL = 0.8
 _ONE_THREAD = 1.1
+# The same of waits of which none begins before the one before has ended, with what ends beyond the window.
+_ONE_AFTER_THE_OTHER = 1.02
 _SEVERAL_TASKS = 2
 # At a lock's holder: fewer may all be of one moment.
 _ENOUGH_LOOKS = 10
@@ -153,11 +157,29 @@ def _by_task(tasks: Collection[int], parts: Iterable[tuple[Seen, int, Sequence[i
     return dict(found)
 
 
+def _in_same_function(lock: Sequence[Seen], others: Iterable[Seen]) -> bool:
+    """Whether the program's function that waits for a lock is also on the stacks of its threads' other waits.
+
+    Of Python the functions of some stacks are not known.
+    """
+    waits = [call for entry in lock for call in entry.waits]
+    queue = {call.task for call in waits}
+    functions: Counter[str] = Counter()
+    for call in waits:
+        functions[innermost_own(call.frames)] += call.wait_ns
+    del functions[""]
+    function = heaviest_name(functions)
+    every = (call for entry in others for call in entry.waits if call.task in queue)
+    elsewhere = [call for call in every if innermost_own(call.frames)]
+    return bool(function) and share_of(elsewhere, lambda call: function in map(own_name, call.frames)) >= MOST
+
+
 def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int) -> str:
     """Why a lock's holder waits at another word nearly all the time; '' if it does not.
 
     One thread at a time waits there, each of them one that queues for the lock too, and all others queue meanwhile:
-    a queue of workers, or a lock that is held over a wait.
+    a queue of workers, or a lock that is held over a wait.  Where others work meanwhile, chance could have it so: then
+    they wait there one after the other, in the function that takes the lock.
     """
     queue = {call.task for entry in lock for call in entry.waits}
     looks = sum(entry.looks for entry in lock)
@@ -167,13 +189,20 @@ def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int)
     if looks >= _ENOUGH_LOOKS and sum(entry.ran for entry in lock) >= HALF * looks:
         return ""
     # Who gives its CPU away runs on when it gets one.
-    elsewhere = waiting_of(queue, (entry for entry in others if not is_yields(entry)))
+    words = [entry for entry in others if not is_yields(entry)]
+    elsewhere = waiting_of(queue, words)
+    if len(elsewhere) < _SEVERAL_TASKS:
+        return ""
     at_lock = waiting_of(queue, lock)
     lived_ns = lived((at_lock.get(task, 0) + elsewhere.get(task, 0) for task in queue), window_ns)
     asleep = sum(elsewhere.values()) / lived_ns
     at_work = len(queue) - asleep - waiting_still(lock, lived_ns)
-    if len(elsewhere) < _SEVERAL_TASKS or not NEARLY_ALL <= asleep <= _ONE_THREAD or at_work > HALF:
-        return ""
+    if not NEARLY_ALL <= asleep <= _ONE_THREAD or at_work > HALF:
+        # Who sleeps for a while is woken by the clock.
+        woken = [entry for entry in words if entry.total.timed_out < MOST * max(entry.total.slept, 1)]
+        asleep = sum(waiting_of(queue, woken).values()) / window_ns
+        if not NEARLY_ALL <= asleep <= _ONE_AFTER_THE_OTHER or not _in_same_function(lock, woken):
+            return ""
     return (
         f"its holder waits at another futex, {asleep:.0%} of the time: workers wait for their next job, or the lock is"
         " held during a wait; the stacks of those waits show which"

@@ -13,6 +13,7 @@ from lockline.analysis.user_space.behaviour import (
     are_brought_work,
     behaves_as_barrier,
     behaves_as_lock,
+    held_over_wait,
     wakes_all_who_sleep,
     work_in_turns,
 )
@@ -265,16 +266,35 @@ def _spun(words: Sequence[Seen], unclear: bool) -> Recognised:
     return Recognised(ids, "", lock=False, sure="medium", why=why, unclear=unclear or kind == UNCLEAR)
 
 
+def _held_over_wait(words: Sequence[Seen], processes: Processes, locks: Collection[int], window_ns: int) -> str:
+    """The same of what behaves like a lock; at another lock nobody waits for work."""
+    first = words[0].futex
+    ids = {entry.futex.id for entry in words}.union(locks)
+    of_process = processes[first.tgid, bool(first.shared)].values()
+    return held_over_wait(words, (entry for entry in of_process if entry.futex.id not in ids), window_ns)
+
+
 def _others(
-    processes: Processes, unclear: Collection[int], locks: Collection[int], window_ns: int
+    processes: Processes,
+    unclear: Collection[int],
+    locks: Collection[int],
+    found: Iterable[Recognised],
+    window_ns: int,
 ) -> Iterable[Recognised]:
+    """found: what was recognised before."""
     spun = _yields_at(processes, locks)
     for pair in _pairs(processes):
         yields = [spun[entry.futex.id] for entry in pair if entry.futex.id in spun]
         words = (*pair, *yields)
         why = behaves_as_lock(words, window_ns) if any(entry.futex.id in unclear for entry in words) else ""
         ids = tuple(entry.futex.id for entry in words)
+        held = ""
         if why:
+            of_locks = {word for one in found if one.lock for word in one.words}.union(locks)
+            held = _held_over_wait(words, processes, of_locks, window_ns)
+        if why and held:
+            yield Recognised(ids, _make_by_behaviour(words), False, "medium", f"{why}; {held}", unclear=True)
+        elif why:
             yield Recognised(ids, _make_by_behaviour(words), lock=True, sure="medium", why=why)
         elif any(entry.futex.id in unclear for entry in words) and are_brought_work(words, window_ns):
             told = (
@@ -322,7 +342,7 @@ def recognise(
         _woken(processes, window_ns),
         python_queues(processes),
         python_conditions(processes, window_ns),
-        _others(processes, unclear, locks, window_ns),
+        _others(processes, unclear, locks, found, window_ns),
         pthreads.conditions(processes),
     ):
         taken = {word for one in found for word in one.words}
