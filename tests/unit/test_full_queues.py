@@ -7,13 +7,15 @@ import pytest
 
 from lockline.analysis.user_space.user_evidence import (
     JAVA_QUEUE,
+    OWN_QUEUE,
     PY_QUEUE,
     RUST_CHANNEL,
     TBB_QUEUE,
     Calls,
 )
 from lockline.analysis.user_space.user_locks import recognise
-from user_words import WINDOW, parked, word
+from lockline.recording import rows
+from user_words import LIBC, WINDOW, parked, word
 
 SEND = ("syscall", "std::thread::park", "std::sync::mpmc::array::Channel<T>::send", "load::publish")
 
@@ -134,3 +136,40 @@ def test_threads_that_put_into_a_full_queue_of_tbb(done: str) -> None:
     assert [known.make for known in recognise(at_2, set(), WINDOW) if known.lock] == (
         [TBB_QUEUE] if "push" in done else []
     )
+
+
+def of_own(task: int, *functions: str) -> Calls:
+    frames = (rows.Frame(1, "pthread_cond_wait", 0, LIBC), *(rows.Frame(2, name, 0, "/srv/shop") for name in functions))
+    return Calls(task, functions, (), 10, 10, frames)
+
+
+@pytest.mark.parametrize(
+    ("waits", "wakes", "full"),
+    [
+        # Six producers and two consumers of C++: 16.0 s in 3 s.
+        ("BoundedQueue::push", "BoundedQueue::pop", True),
+        ("Queue<std::pair<int, Job>>::push_back(Job const&)", "Queue<std::pair<int, Job>>::pop_front()", True),
+        ("shop::JobQueue::tryEnqueue", "shop::JobQueue::tryDequeue", True),
+        ("ring_put", "ring_get", True),
+        ("<shop::Ring<T>>::put", "<shop::Ring<T>>::take", True),
+        # Idle ones, that wait for work.
+        ("BoundedQueue::pop", "BoundedQueue::push", False),
+        # Of two queues; of nothing that has a name; who waits for an answer; a word that only looks like it.
+        ("Orders::push", "Answers::pop", False),
+        ("push", "pop", False),
+        ("Client::send", "Client::receive", False),
+        ("Store::output", "Store::getter", False),
+        ("", "", False),
+    ],
+)
+def test_threads_that_put_into_a_full_queue_of_their_own(waits: str, wakes: str, full: bool) -> None:
+    """The names tell which side waits: the kernel sees the same where workers wait for work."""
+    entry = word(
+        2,
+        4096,
+        wait_ns=5 * WINDOW,
+        waits=tuple(of_own(task, waits, "work") for task in range(1, 7)),
+        wakers_of=tuple(of_own(task, wakes, "work") for task in (8, 9)),
+    )
+    found = [known.make for known in recognise([entry], set(), WINDOW) if known.lock]
+    assert found == ([OWN_QUEUE] if full else [])

@@ -62,6 +62,7 @@ from lockline.analysis.user_space.user_evidence import (
     OCAML_LOCK,
     OCAML_STOP,
     ONCE,
+    OWN_QUEUE,
     PY_LOCK,
     PY_MUTEX,
     PY_OBJECT,
@@ -140,6 +141,7 @@ _CLAIMS = {
     JAVA_QUEUE: "full-queue",
     PY_QUEUE: "full-queue",
     TBB_QUEUE: "full-queue",
+    OWN_QUEUE: "full-queue",
     ONCE: "slow-once",
     JAVA_CLASS: "slow-java-class",
     RUST_RWLOCK: "hot-rwlock",
@@ -344,7 +346,7 @@ def _remedies(
         return remedy("row-lock-less"), remedy("row-lock-which")
     if make in (ONCE, GO_ONCE, JAVA_CLASS):
         return (remedy("make-once-early"),)
-    if make in (RUST_CHANNEL, JAVA_QUEUE, PY_QUEUE, TBB_QUEUE):
+    if make in (RUST_CHANNEL, JAVA_QUEUE, PY_QUEUE, TBB_QUEUE, OWN_QUEUE):
         return (remedy("more-receivers"),)
     if make == ERLANG_LOCK:
         return remedy("erlang-table"), remedy("erlang-lock-counter")

@@ -39,6 +39,7 @@ ABSL_MUTEX = "absl::Mutex"
 FOLLY_MUTEX = "folly mutex"
 TBB_MUTEX = "TBB mutex"
 TBB_QUEUE = "TBB queue"
+OWN_QUEUE = "queue of the program's own"
 ERLANG_LOCK = "Erlang lock"
 NET_MONITOR = ".NET monitor"
 NET_LOCK = ".NET lock"
@@ -199,6 +200,7 @@ _CALLED = {
     ABSL_MUTEX: "an absl::Mutex",
     TBB_MUTEX: "a mutex of TBB",
     TBB_QUEUE: "a bounded queue of TBB",
+    OWN_QUEUE: "a queue of their own",
     ERLANG_LOCK: "a lock of Erlang's run time",
     PY_MUTEX: "a PyMutex",
     PY_OBJECT: "the lock of an object of Python",

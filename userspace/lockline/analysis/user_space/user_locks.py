@@ -23,6 +23,7 @@ from lockline.analysis.user_space.java_waits import java_waits
 from lockline.analysis.user_space.makes import made
 from lockline.analysis.user_space.ocaml_domains import ocaml_domains
 from lockline.analysis.user_space.once import made_once
+from lockline.analysis.user_space.own_queues import puts_and_takes
 from lockline.analysis.user_space.own_words import parking_lot_conditions
 from lockline.analysis.user_space.python_gil import GROUP, gils
 from lockline.analysis.user_space.python_idle import python_conditions, python_queues
@@ -39,6 +40,7 @@ from lockline.analysis.user_space.user_evidence import (
     MOST,
     OPENMP_BARRIER,
     OUT_OF_CONDITION,
+    OWN_QUEUE,
     PY_LOCK,
     PY_PROCESS_LOCK,
     PY_QUEUE,
@@ -221,6 +223,24 @@ def _pairs(processes: Processes) -> Iterable[tuple[Seen, ...]]:
                 yield (entry,)
 
 
+def _own_queues(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    """Queues of the program's own that threads wait to put into, at one condition variable of whatever make."""
+    for words in _pairs(processes):
+        if any(expects_2(entry.total) for entry in words) or not several_wait(words, window_ns):
+            continue
+        pair = puts_and_takes(words)
+        if pair is not None:
+            put, take = (f"{name.removesuffix('()')}()" for name in pair)
+            yield Recognised(
+                tuple(entry.futex.id for entry in words),
+                OWN_QUEUE,
+                lock=True,
+                sure="medium",
+                why=f"threads wait in {put} until another one comes to {take}: {waiting(words, window_ns):.1f} on"
+                " average; by these names it is a queue that is full",
+            )
+
+
 def _barriers(processes: Processes, unclear: Collection[int], window_ns: int) -> Iterable[Recognised]:
     """Barriers of whatever make, OpenMP's among them."""
     for words in _pairs(processes):
@@ -329,6 +349,7 @@ def recognise(
         made_once(processes, window_ns),
         pthreads.held_while_idle(processes, locks, window_ns),
         _full_queues(processes, window_ns),
+        _own_queues(processes, window_ns),
         java_waits(processes, window_ns),
         parking_lot_conditions(processes, window_ns),
         python_waits(processes, window_ns),
