@@ -266,6 +266,20 @@ def test_a_look_at_a_few_of_the_threads_says_so(made: Callable[..., Made], there
     assert f"for a lock on a file or a semaphore ({told})." in text_of(report_of(made, rows, sleep_threads=there))
 
 
+def test_a_look_at_a_few_of_the_threads_names_all_who_wait_for_a_file(made: Callable[..., Made]) -> None:
+    """As /proc/locks does: a look may miss them, and one that was met does not stand for others."""
+    files = [("/run/a", waiter, "job", holder, "job", 2) for waiter in (71, 72, 73) for holder in (7, 8)]
+    rows = [(70, "server", "ep_poll", 89), (71, "job", "locks_lock_inode_wait", 1)]
+    report = report_of(made, rows, files, sleep_threads=2700, file_lock_reads=5)
+    assert report.sleepers is not None
+    assert [(one.tgid, one.threads) for one in report.sleepers.asleep if one.kind == "file-lock"] == [
+        (71, 0.8),
+        (72, 0.8),
+        (73, 0.8),
+    ]
+    assert "/run/a" in text_of(report)
+
+
 @pytest.mark.parametrize(
     ("waits", "files", "told"),
     [(1, (), None), (1, ALONE, None), (40, ALONE, "the kernel's locks, even"), (200, (), "even")],

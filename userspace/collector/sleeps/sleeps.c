@@ -219,7 +219,8 @@ static void look(struct sleeps *sleeps, __u64 now_ns)
 	}
 	sleeps->there += (__u64)one_in * sleeps->thread_count;
 	sleeps->looks += sleeps->looked > before;
-	if (file_lock)
+	/* A look at some of a machine's threads may miss all who wait. */
+	if (file_lock || (sleeps->options->all && (one_in > 1 || step > 1)))
 		look_at_file_locks(sleeps);
 	sleeps->changed = true;
 }
@@ -250,6 +251,7 @@ static int put_numbers(struct sleeps *sleeps)
 
 	err = err ?: recording_put_number(recording, "sleep_threads_looked_at", sleeps->looked);
 	err = err ?: recording_put_number(recording, "sleep_threads", sleeps->there);
+	err = err ?: recording_put_number(recording, "file_lock_reads", sleeps->reads_of_locks);
 	err = err
 		      ?: recording_put(recording, cost, .name = "sleep_looks_cpu_ns", .value = sleeps->own_cpu_ns,
 				       .unit = "ns");

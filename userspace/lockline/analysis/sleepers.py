@@ -21,6 +21,8 @@ FUTEX, INPUT, NAP = "futex", "input", "nap"
 # nothing runs a pool is idle, and nobody holds a lock for long without running or sleeping elsewhere.
 _SEVERAL = 1.5
 _BUSY = 0.3
+# What a thread sleeps in that /proc/locks names (fs/locks.c, since 4.11).
+_WAITS_FOR_FILE = "locks_lock_inode_wait"
 # Of the looks at a thread that waits all the time: one may meet it at the begin of its wait, or at its end.
 _MISSED = 0.05
 
@@ -124,6 +126,25 @@ def _kind(function: str) -> tuple[str, str]:
     return (INPUT, "") if is_input(function) else ("other", other_of(function))
 
 
+def _with_waiters(
+    asleep: Sequence[Asleep], waits: Sequence[user_rows.FileLockWait], reads: int, at_every_look: bool
+) -> tuple[Asleep, ...]:
+    """Where some of the threads were looked at: the processes that /proc/locks names, as often as it named them.
+
+    It names each once for each holder, however many of its threads wait.  at_every_look: it was read so often, so that
+    it has named all.
+    """
+    seen: Counter[tuple[str, int]] = Counter()
+    for row in waits:
+        seen[row.waiter_comm, row.waiter] += row.seen
+    named = {
+        tgid: Asleep(comm, tgid, "file-lock", _WAITS_FOR_FILE, "", min(1.0, times / reads))
+        for (comm, tgid), times in seen.items()
+    }
+    others = [one for one in asleep if one.kind != "file-lock" or not (at_every_look or one.tgid in named)]
+    return tuple(sorted((*others, *named.values()), key=lambda one: (-one.threads, one.tgid, one.function)))
+
+
 def _number(meta: Mapping[str, MetaValue], name: str) -> int:
     value = meta.get(name)
     return value if isinstance(value, int) and 0 <= value < 1 << 62 else 0
@@ -163,16 +184,19 @@ def read_sleepers(recording: Recording, meta: Mapping[str, MetaValue]) -> Sleepe
     each = threads / looked_at / looks
     span_ns = _number(meta, "chosen_cpu_span_ns")
     asleep = _asleep([row for row in sleepers if row.function], each)
+    waits = [row for row in recording.table(user_rows.FileLockWait, order="seen DESC") if row.seen > 0]
+    reads = _number(meta, "file_lock_reads")
+    if reads and threads > looked_at:
+        asleep = _with_waiters(asleep, waits, reads, reads >= looks)
+    seen = {(row.comm, row.tgid) for row in sleepers} | {(one.comm, one.tgid) for one in asleep}
     return Sleepers(
         looks=looks,
         threads=threads / looks,
         looked_at=looked_at / looks,
-        processes=tuple(sorted({(row.comm, row.tgid) for row in sleepers if row.tgid}, key=lambda one: one[1])),
+        processes=tuple(sorted((one for one in seen if one[1]), key=lambda one: one[1])),
         asleep=asleep,
         on_cpu=sum(row.seen for row in sleepers if not row.function) * each,
         cpus=_number(meta, "chosen_cpu_ns") / span_ns if span_ns else None,
-        file_locks=tuple(
-            FileLock(*row) for row in recording.table(user_rows.FileLockWait, order="seen DESC") if row.seen > 0
-        ),
+        file_locks=tuple(FileLock(*row) for row in waits),
         in_futexes=_in_futexes(sleepers, asleep, each),
     )
