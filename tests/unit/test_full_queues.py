@@ -152,6 +152,8 @@ def of_own(task: int, *functions: str) -> Calls:
         ("shop::JobQueue::tryEnqueue", "shop::JobQueue::tryDequeue", True),
         ("ring_put", "ring_get", True),
         ("<shop::Ring<T>>::put", "<shop::Ring<T>>::take", True),
+        ("void shop.Ring.putAll(shop.Job[])", "java.lang.Object shop.Ring.take()", True),
+        ("ring_push_job_back", "ring_pop_job", True),
         # Idle ones, that wait for work.
         ("BoundedQueue::pop", "BoundedQueue::push", False),
         # Of two queues; of nothing that has a name; who waits for an answer; a word that only looks like it.
@@ -159,6 +161,8 @@ def of_own(task: int, *functions: str) -> Calls:
         ("push", "pop", False),
         ("Client::send", "Client::receive", False),
         ("Store::output", "Store::getter", False),
+        # Six threads that wait until a copy of what they stored is confirmed.
+        ("Kv::put", "Kv::get_acks", False),
         ("", "", False),
     ],
 )
