@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from lockline.analysis.user_space.crowds import is_crowd, same_threads
-from lockline.analysis.user_space.program_functions import heaviest_name, innermost_own, own_name
+from lockline.analysis.user_space.program_functions import heaviest_name, own_name
 from lockline.analysis.user_space.user_evidence import (
     HALF,
     MOST,
@@ -19,19 +19,25 @@ from lockline.analysis.user_space.user_evidence import (
     is_yields,
     most_of,
     open_ns,
+    seems_mutex,
     several_wait,
     share_of,
     total_of,
     waiting,
     waiting_still,
 )
+from lockline.recording import rows
 
+# What runs the closure of a thread of Rust.
+_RUST_THREAD = "__rust_begin_short_backtrace"
 # Of a window: waits elsewhere by one thread at a time, of those who queue for a lock.
 NEARLY_ALL = 0.8
 _ONE_THREAD = 1.1
 # The same of waits of which none begins before the one before has ended, with what ends beyond the window.
 _ONE_AFTER_THE_OTHER = 1.02
 _SEVERAL_TASKS = 2
+# Of a holder's waits for answers: requests for which who answers had to be woken.  Who is busy need not be woken.
+_ASKED = 0.1
 # At a lock's holder: fewer may all be of one moment.
 _ENOUGH_LOOKS = 10
 # Threads that were asleep for this part of a window lived that long at least; shorter lives cannot be told.
@@ -157,21 +163,60 @@ def _by_task(tasks: Collection[int], parts: Iterable[tuple[Seen, int, Sequence[i
     return dict(found)
 
 
-def _in_same_function(lock: Sequence[Seen], others: Iterable[Seen]) -> bool:
-    """Whether the program's function that waits for a lock is also on the stacks of its threads' other waits.
+def _own(frame: rows.Frame) -> str:
+    """A function of the program; a thread's closure of Rust is mostly made part of the function that runs it."""
+    return own_name(frame) or (_RUST_THREAD if _RUST_THREAD in frame.symbol else "")
 
-    Of Python the functions of some stacks are not known.
-    """
-    waits = [call for entry in lock for call in entry.waits]
-    queue = {call.task for call in waits}
+
+def _own_of(call: Calls) -> list[str]:
+    """The program's functions on a stack, the innermost first."""
+    return [name for name in map(_own, call.frames) if name]
+
+
+def _function_of(lock: Sequence[Seen]) -> str:
+    """The program's function that waits for a lock; '' if it is not known, as of some stacks of Python."""
     functions: Counter[str] = Counter()
-    for call in waits:
-        functions[innermost_own(call.frames)] += call.wait_ns
-    del functions[""]
-    function = heaviest_name(functions)
+    for call in (call for entry in lock for call in entry.waits):
+        functions.update(dict.fromkeys(_own_of(call)[:1], call.wait_ns))
+    return heaviest_name(functions)
+
+
+def _is_called(lock: Sequence[Seen], function: str) -> bool:
+    """Whether others of the program call a function: a thread's whole loop is not all under the lock."""
+    waits = [call for entry in lock for call in entry.waits]
+    return share_of(waits, lambda call: function in _own_of(call)[:-1]) >= MOST
+
+
+def _in_same_function(lock: Sequence[Seen], others: Iterable[Seen]) -> bool:
+    """Whether the program's function that waits for a lock is also on the stacks of its threads' other waits."""
+    queue = {call.task for entry in lock for call in entry.waits}
+    function = _function_of(lock)
     every = (call for entry in others for call in entry.waits if call.task in queue)
-    elsewhere = [call for call in every if innermost_own(call.frames)]
-    return bool(function) and share_of(elsewhere, lambda call: function in map(own_name, call.frames)) >= MOST
+    elsewhere = [call for call in every if _own_of(call)]
+    return bool(function) and share_of(elsewhere, lambda call: function in _own_of(call)) >= MOST
+
+
+def _ask(lock: Sequence[Seen], others: Sequence[Seen], window_ns: int) -> bool:
+    """Whether a lock's holders wait elsewhere for the answer of a thread that they have asked, with the lock held.
+
+    They wake it in the function that takes the lock, and it wakes them.  It hardly sleeps there: who hands out work
+    does, until the workers have done it.
+    """
+    queue = {call.task for entry in lock for call in entry.waits}
+    function = _function_of(lock)
+    if not function or not _is_called(lock, function):
+        return False
+    words = [entry for entry in others if not seems_mutex(entry.total)]
+    answered = [entry for entry in words if any(call.task in queue for call in entry.waits)]
+    answer = {call.task for entry in answered for call in entry.wakes} - queue
+    asked = [entry for entry in words if {call.task for call in entry.waits} & answer and entry not in answered]
+    asks = [call for entry in asked for call in entry.wakes if call.task in queue]
+    waits = sum(sleeps_of(queue, answered).values())
+    return (
+        sum(sleeps_of(answer, asked).values()) >= _ASKED * waits > 0
+        and sum(waiting_of(answer, asked).values()) < HALF * window_ns * len(answer)
+        and share_of(asks, lambda call: function in _own_of(call)) >= MOST
+    )
 
 
 def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int) -> str:
@@ -179,7 +224,8 @@ def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int)
 
     One thread at a time waits there, each of them one that queues for the lock too, and all others queue meanwhile:
     a queue of workers, or a lock that is held over a wait.  Where others work meanwhile, chance could have it so: then
-    they wait there one after the other, in the function that takes the lock.
+    they wait there one after the other, in the function that takes the lock.  Not where they have asked for what they
+    wait for: the others queue for whoever answers.
     """
     queue = {call.task for entry in lock for call in entry.waits}
     looks = sum(entry.looks for entry in lock)
@@ -203,6 +249,8 @@ def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int)
         asleep = sum(waiting_of(queue, woken).values()) / window_ns
         if not NEARLY_ALL <= asleep <= _ONE_AFTER_THE_OTHER or not _in_same_function(lock, woken):
             return ""
+    if _ask(lock, words, window_ns):
+        return ""
     return (
         f"its holder waits at another futex, {asleep:.0%} of the time: workers wait for their next job, or the lock is"
         " held during a wait; the stacks of those waits show which"
