@@ -3,9 +3,10 @@
  * Goroutines that wait for mutexes, wait groups and conditions, and at channels (record --futex --go): uprobes at the
  * functions through which Go's sync asks the runtime to park one, and behind their call of runtime.semacquire1(); at the
  * call of runtime.gopark() in runtime.chansend(), runtime.chanrecv(), runtime.selectgo() and
- * sync.runtime_notifyListWait(), and behind it.  Never at return: Go moves its stacks.  A goroutine parks without its thread, so that it is followed by the
- * pointer to itself that Go keeps in a register; what it waits for is counted in a futex's row, at the address of the
- * mutex or condition, of the channel's own lock, of the channel (select), or of the call (wait group).
+ * sync.runtime_notifyListWait(), and behind it.  Never at return: Go moves its stacks.  A goroutine parks without its
+ * thread, so that it is followed by the pointer to itself that Go keeps in a register; what it waits for is counted in a
+ * futex's row, at the address of the mutex or condition, of the channel's own lock, of the channel (select, and one that
+ * receives), or of the call (wait group).
  *
  * Who wakes one of those that sync parked does so in runtime.readyWithTime(), who sends to one that waits to receive in
  * runtime.send(): an argument names the goroutine.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What threads were seen to sleep in. */
 #ifndef SLEEP_ROWS_H
 #define SLEEP_ROWS_H
 
