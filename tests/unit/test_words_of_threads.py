@@ -136,3 +136,32 @@ def test_threads_of_python_that_wait_for_work_are_idle(words: list[Seen], idle: 
     assert [(set(one.words) - {8}, one.lock, one.unclear, one.sure) for one in found] == (
         [({2, 3, 4, 5, 6}, False, False, "medium")] if idle else []
     )
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_a_lock_of_java_whose_holder_waits_for_an_answer(takes: bool) -> None:
+    """Six threads of Java share a connection behind a ReentrantLock: 13.6 s in 4 s by their own clock.
+
+    Each waits for the answer at its own word, too, and who answers never waits there.
+    """
+    park = ("Unsafe_Park", "java.util.concurrent.locks.LockSupport.park")
+    lock = (*park, "java.util.concurrent.locks.ReentrantLock.lock", "Shop.query")
+    answer = (*park, "java.util.concurrent.SynchronousQueue.take", "Shop.query")
+    unlock = ("Unsafe_Unpark", "java.util.concurrent.locks.ReentrantLock.unlock", "Shop.query")
+    threads = range(2, 8)
+    words = [
+        word(
+            task,
+            4096 * task,
+            wait_ns=WINDOW * 6 // 10,
+            slept=800,
+            waits=(Calls(task, lock if takes else answer, (), 30, 85), Calls(task, answer, (), 17, 15)),
+            wakers_of=(
+                *(Calls(other, unlock, (), 6, 0) for other in threads if other != task),
+                Calls(9, ("Unsafe_Unpark", "java.util.concurrent.SynchronousQueue.put", "Shop.answer"), (), 18, 0),
+            ),
+        )
+        for task in threads
+    ]
+    found = [known for known in recognise(words, set(), WINDOW) if known.lock]
+    assert [known.make for known in found] == ([JAVA_LOCK] if takes else [])

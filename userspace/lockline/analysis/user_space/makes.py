@@ -308,8 +308,21 @@ def _with_sleeps(known: Recognised, found: Iterable[Seen], words: Iterable[Seen]
     return replace(known, sleeps=sleeps, slept_ns=slept_ns)
 
 
+def _released(make: _Make, entry: Seen) -> Seen:
+    """A thread's word with the wakes of locks alone, if the thread mostly waits for locks there, and then for others.
+
+    Who has the lock may wait at its word, too: for the answer of a thread that takes no lock.
+    """
+    if share_from(entry.waits, make.surely) < MOST:
+        return entry
+    wakes = tuple(call for call in entry.wakes if has(call.functions, make.surely))
+    return replace(entry, wakes=wakes or entry.wakes)
+
+
 def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns: int) -> Iterable[Recognised]:
     part = circles if make.peers else apart
+    if make.surely:
+        found = [_released(make, entry) for entry in found]
     for circle in (
         part(found)
         if make.words
