@@ -59,12 +59,13 @@ def test_the_whole_path(live: Path, two_cpus: None, tmp_path: Path, monkeypatch:
             pool.submit(record, live, tmp_path / f"{index}", "-a", *options) for index, options in enumerate(OPTIONS)
         ]
         line = (f"user:{pingers.pid}:ping_pong_lines", "--offsets", "0-7,24-31")
+        # A step of `why` may watch lines, too, and there are four registers.
+        reason.result(DEADLINE_S)
         with registers.held(), Collector(live, tmp_path / "watch", *line, command="watch"):
             pingers.do("go 200 100")
         with Collector(live, tmp_path / "episodes", *EPISODES, "-p", str(held.pid)):
             held.do(f"go 3 {HOLD_US}")
         recordings = [one.result(DEADLINE_S) for one in made]
-        reason.result(DEADLINE_S)
     recordings += [tmp_path / name for name in ("watch", "episodes", "why")]
     fleet = follow_whole_path(recordings, tmp_path)
     for table in ("holders", "stacks", "episodes", "lines"):
