@@ -278,6 +278,10 @@ def test_a_look_at_a_few_of_the_threads_names_all_who_wait_for_a_file(made: Call
         (73, 0.8),
     ]
     assert "/run/a" in text_of(report)
+    # Who waits for a lock of an open file has no name there.
+    unnamed = report_of(made, rows, (), sleep_threads=2700, file_lock_reads=10)
+    assert unnamed.sleepers is not None
+    assert [(one.tgid, one.threads) for one in unnamed.sleepers.asleep if one.kind == "file-lock"] == [(71, 3.0)]
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def _with_waiters(
     """Where some of the threads were looked at: the processes that /proc/locks names, as often as it named them.
 
     It names each once for each holder, however many of its threads wait.  at_every_look: it was read so often, so that
-    it has named all.
+    it has named all; but none of other namespaces, nor who waits for a lock of an open file.
     """
     seen: Counter[tuple[str, int]] = Counter()
     for row in waits:
@@ -141,6 +141,8 @@ def _with_waiters(
         tgid: Asleep(comm, tgid, "file-lock", _WAITS_FOR_FILE, "", min(1.0, times / reads))
         for (comm, tgid), times in seen.items()
     }
+    if not named:
+        return tuple(asleep)
     others = [one for one in asleep if one.kind != "file-lock" or not (at_every_look or one.tgid in named)]
     return tuple(sorted((*others, *named.values()), key=lambda one: (-one.threads, one.tgid, one.function)))
 
