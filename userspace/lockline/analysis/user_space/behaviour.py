@@ -173,26 +173,33 @@ def _own_of(call: Calls) -> list[str]:
     return [name for name in map(_own, call.frames) if name]
 
 
+def _waits_at(lock: Iterable[Seen]) -> list[Calls]:
+    return [call for entry in lock for call in entry.waits]
+
+
+def _queue_at(lock: Iterable[Seen]) -> set[int]:
+    """The tasks that wait for a lock."""
+    return {call.task for call in _waits_at(lock)}
+
+
 def _function_of(lock: Sequence[Seen]) -> str:
     """The program's function that waits for a lock; '' if it is not known, as of some stacks of Python."""
     functions: Counter[str] = Counter()
-    for call in (call for entry in lock for call in entry.waits):
+    for call in _waits_at(lock):
         functions.update(dict.fromkeys(_own_of(call)[:1], call.wait_ns))
     return heaviest_name(functions)
 
 
 def _is_called(lock: Sequence[Seen], function: str) -> bool:
     """Whether others of the program call a function: a thread's whole loop is not all under the lock."""
-    waits = [call for entry in lock for call in entry.waits]
-    return share_of(waits, lambda call: function in _own_of(call)[:-1]) >= MOST
+    return share_of(_waits_at(lock), lambda call: function in _own_of(call)[:-1]) >= MOST
 
 
 def _in_same_function(lock: Sequence[Seen], others: Iterable[Seen]) -> bool:
     """Whether the program's function that waits for a lock is also on the stacks of its threads' other waits."""
-    queue = {call.task for entry in lock for call in entry.waits}
+    queue = _queue_at(lock)
     function = _function_of(lock)
-    every = (call for entry in others for call in entry.waits if call.task in queue)
-    elsewhere = [call for call in every if _own_of(call)]
+    elsewhere = [call for call in _waits_at(others) if call.task in queue and _own_of(call)]
     return bool(function) and share_of(elsewhere, lambda call: function in _own_of(call)) >= MOST
 
 
@@ -202,7 +209,7 @@ def _ask(lock: Sequence[Seen], others: Sequence[Seen], window_ns: int) -> bool:
     They wake it in the function that takes the lock, and it wakes them.  It hardly sleeps there: who hands out work
     does, until the workers have done it.
     """
-    queue = {call.task for entry in lock for call in entry.waits}
+    queue = _queue_at(lock)
     function = _function_of(lock)
     if not function or not _is_called(lock, function):
         return False
@@ -227,7 +234,7 @@ def held_over_wait(lock: Sequence[Seen], others: Iterable[Seen], window_ns: int)
     they wait there one after the other, in the function that takes the lock.  Not where they have asked for what they
     wait for: the others queue for whoever answers.
     """
-    queue = {call.task for entry in lock for call in entry.waits}
+    queue = _queue_at(lock)
     looks = sum(entry.looks for entry in lock)
     if len(queue) < _SEVERAL_TASKS or not window_ns:
         return ""

@@ -308,14 +308,11 @@ def _others(
         words = (*pair, *yields)
         why = behaves_as_lock(words, window_ns) if any(entry.futex.id in unclear for entry in words) else ""
         ids = tuple(entry.futex.id for entry in words)
-        held = ""
         if why:
             of_locks = {word for one in found if one.lock for word in one.words}.union(locks)
             held = _held_over_wait(words, processes, of_locks, window_ns)
-        if why and held:
-            yield Recognised(ids, _make_by_behaviour(words), False, "medium", f"{why}; {held}", unclear=True)
-        elif why:
-            yield Recognised(ids, _make_by_behaviour(words), lock=True, sure="medium", why=why)
+            told = f"{why}; {held}" if held else why
+            yield Recognised(ids, _make_by_behaviour(words), not held, "medium", told, unclear=bool(held))
         elif any(entry.futex.id in unclear for entry in words) and are_brought_work(words, window_ns):
             told = (
                 "its threads sleep there nearly all the time, and a thread that never waits there wakes them:"
