@@ -53,6 +53,21 @@ def test_a_program_that_sleeps_with_its_mutex_held(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.alone
+@pytest.mark.parametrize(
+    ("incident", "keeps", "action"),
+    [
+        ("stopped", "a signal has stopped it", "kill -CONT"),
+        ("beside-real-time", "runs before it, at a real-time priority", "taskset"),
+    ],
+)
+def test_what_keeps_the_holder(incident: str, keeps: str, action: str, tmp_path: Path) -> None:
+    with planted(("incidents", incident, "4"), tmp_path) as load:
+        verdict = why(tmp_path, "-p", str(load.pid), "-d", "10")["verdict"]
+    assert keeps in verdict["title"]
+    assert action in verdict["remedies"][0]
+
+
+@pytest.mark.alone
 def test_a_control_group_is_asked_about(tmp_path: Path) -> None:
     """What runs in it is looked at, in the recordings and in /proc."""
     mounts = cgroup_mounts()

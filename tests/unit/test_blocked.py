@@ -44,6 +44,24 @@ def test_a_chain_ends_at_who_waits_for_nothing() -> None:
     assert [thread.tid for thread in standstills[0].direct] == [5, 2]
 
 
+@pytest.mark.parametrize(
+    ("inside", "state", "remedies"),
+    [
+        ("do_nanosleep", "S", ["see-what-owner-does"]),
+        ("do_signal_stop", "T", ["let-owner-go-on", "see-what-owner-does"]),
+        # No debugger can attach to these.
+        ("__refrigerator", "D", ["thaw-owner"]),
+        ("do_freezer_trap", "S", ["thaw-owner"]),
+        ("ptrace_stop", "t", ["end-tracer-of-owner"]),
+    ],
+)
+def test_an_owner_that_something_stops(inside: str, state: str, remedies: list[str]) -> None:
+    thread = replace(waits(1, 2, inside=inside), owner_state=state)
+    (found,) = blocked.of_threads([thread])
+    assert [one.action for one in found.remedies] == remedies
+    assert ("stop" in dict(found.claim.values)) == (len(remedies) == 2 or remedies != ["see-what-owner-does"])
+
+
 @given(st.dictionaries(st.integers(1, 12), st.integers(1, 16), max_size=12))
 def test_each_thread_stands_in_one_place(owners: dict[int, int]) -> None:
     """Whatever waits for whatever: nobody is forgotten or told twice, and circles are circles."""

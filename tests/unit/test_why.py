@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lockline.analysis.findings import Lock, Task, UserLock, fact
+from lockline.analysis.findings import Lock, Process, Task, UserLock, fact
 from lockline.analysis.user_space.hidden_waits import HiddenWaits
 from lockline.analysis.user_space.user_evidence import Goroutines
 from lockline.base.errors import LocklineError
@@ -16,7 +16,7 @@ from lockline.cli import why_steps
 from lockline.investigation import probes
 from lockline.investigation.choice import LEAST_COST_NS, is_over, judge, left_unpaid, most_cost_ns, next_steps, proven
 from lockline.investigation.holding import ThreadLook, holders_of
-from lockline.investigation.hypotheses import hypotheses
+from lockline.investigation.hypotheses import culprit, hypotheses
 from lockline.investigation.model import (
     Counters,
     Holders,
@@ -29,6 +29,7 @@ from lockline.investigation.model import (
     UserLockSeen,
     unread,
 )
+from lockline.investigation.stops import Stop
 from lockline.render import why_words
 from lockline.render.documents import why as document
 from why_cases import (
@@ -203,6 +204,64 @@ def test_what_the_threads_tell(looks: dict[str, Any], cause: str) -> None:
     verdict = judge(known, is_over(known) or "time")
     assert verdict.cause is not None
     assert verdict.cause.cause == cause
+
+
+HOLDER = Task("indexer", 70)
+
+
+@pytest.mark.parametrize(
+    ("looks", "claim", "remedy", "who"),
+    [
+        (
+            {"sleeps_in": "do_signal_stop", "stop": Stop("signal", "indexer", 70, 1, 1)},
+            "why-holder-stopped",
+            "why-continue",
+            "indexer",
+        ),
+        (
+            {"sleeps_in": "ptrace_stop", "stop": Stop("tracer", "indexer", 70, 1, 1, 90, "strace")},
+            "why-holder-traced",
+            "why-end-tracer",
+            "strace",
+        ),
+        (
+            {"sleeps_in": "do_freezer_trap", "stop": Stop("frozen", "indexer", 70, 1, 1, frozen_group="/batch")},
+            "why-holder-frozen",
+            "why-thaw",
+            "indexer",
+        ),
+        # It was stopped for a moment, and sleeps elsewhere.
+        (
+            {"sleeps_in": "pipe_read", "stop": Stop("signal", "indexer", 70, 1, 1)},
+            "why-holder-sleeps",
+            "why-move-out",
+            "indexer",
+        ),
+        ({"sleeps_in": "reclaim_throttle"}, "why-holder-sleeps", "why-more-memory", "indexer"),
+        (
+            {"running": 1.0, "sleeping": 0.0, "delayed": 0.9, "before": Task("rtaudio", 80)},
+            "why-holder-no-cpu",
+            "why-real-time",
+            "rtaudio",
+        ),
+        (
+            {"running": 1.0, "sleeping": 0.0, "delayed": 0.9, "comes_last": True, "nice": 19},
+            "why-holder-no-cpu",
+            "why-raise-priority",
+            "indexer",
+        ),
+    ],
+)
+def test_what_keeps_a_holder(looks: dict[str, Any], claim: str, remedy: str, who: str) -> None:
+    """It is named, and the advice is about what keeps it: nobody can move a stop out of a section."""
+    asleep = {"running": 0.0, "sleeping": 1.0, "owners": 40, "holder": HOLDER, "tid": 70}
+    known = known_of(observation("totals"), user_busy(), threads(**{**asleep, **looks}))
+    cause = judge(known, is_over(known) or "time").cause
+    assert cause is not None
+    assert (cause.claim.what, cause.remedies[0].action) == (claim, remedy)
+    blamed = culprit(cause, known)
+    assert isinstance(blamed, Task | Process)
+    assert blamed.comm == who
 
 
 def test_a_lock_whose_holder_waits_for_another_one_is_behind_that() -> None:

@@ -105,5 +105,16 @@ def test_a_later_look_that_sees_little_takes_nothing_back() -> None:
     assert quiet.kind == "nothing"
 
 
+def test_a_holder_has_a_number_if_it_is_always_the_same() -> None:
+    """Workers that take a lock in turn are no one thread."""
+    waits = seen(1, True, RUNS)
+    one = replace(seen(2, False, SYNCS), nice=19)
+    found = holders_of([[waits, one]] * LOOKS, LOCK, known_users=(2,))
+    assert (found.tid, found.comes_last, found.nice) == (2, True, 19)
+    in_turn = [[waits, seen(2 + look % 3, False, SYNCS)] for look in range(LOOKS)]
+    found = holders_of(in_turn, LOCK, known_users=(2, 3, 4))
+    assert (found.tid, found.comes_last) == (0, False)
+
+
 def test_nobody_is_known_without_looks() -> None:
     assert holders_of([], LOCK) == Holders(0, 0, 0.0, 0.0, 0.0, "", 0.0, None)

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from lockline.analysis.findings import Process, UserLock
-from lockline.analysis.sleep_functions import waits_for_futex
+from lockline.analysis.sleep_functions import stop_of, waits_for_futex
 from lockline.cli import why_still
 from lockline.cli.why_memory import Memory
 from lockline.cli.why_still import with_semaphore
@@ -26,7 +26,6 @@ from lockline.investigation.stops import (
     caller_of,
     kind_of_wait,
     standing_of,
-    stop_of,
     stops_of,
 )
 from lockline.render.documents import why as document

@@ -22,8 +22,17 @@ _KINDS: Mapping[str, Kind] = {
     "__do_semtimedop": "semaphore",
     "do_semop": "semaphore",
 }
+# Where the kernel keeps a thread that is stopped: kernel/signal.c, kernel/freezer.c, kernel/cgroup/freezer.c.
+StopKind: TypeAlias = Literal["signal", "tracer", "frozen"]
+_STOPS: Mapping[str, StopKind] = {
+    "do_signal_stop": "signal",
+    "ptrace_stop": "tracer",
+    "do_freezer_trap": "frozen",
+    "__refrigerator": "frozen",
+}
 # For a signal: kernel/signal.c.
 _SIGNALS = ("sigsuspend", "__do_sys_rt_sigsuspend")
+FREE_MEMORY = "free memory"
 # What is no lock, by how the function's name begins.
 _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     (
@@ -62,7 +71,7 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
         ),
         "the disk",
     ),
-    (("reclaim_throttle", "throttle_direct_reclaim", "mem_cgroup_handle_over_high", "shrink_"), "free memory"),
+    (("reclaim_throttle", "throttle_direct_reclaim", "mem_cgroup_handle_over_high", "shrink_"), FREE_MEMORY),
     (("do_signal_stop",), "stopped by a signal: kill -CONT lets it go on"),
     (("ptrace_stop",), "stopped by who traces it"),
     (("do_freezer_trap", "__refrigerator"), "its control group is frozen"),
@@ -99,6 +108,11 @@ def kind_of(function: str) -> Kind | None:
 def other_of(function: str) -> str:
     """What a thread in this kernel function waits for, if that is no lock and worth telling; else ''."""
     return next((words for names, words in _OTHERS if function.startswith(names)), "")
+
+
+def stop_of(function: str) -> StopKind | None:
+    """Why a thread in this kernel function is stopped; None: it is not."""
+    return _STOPS.get(function.partition(".")[0])
 
 
 def waits_for_signal(function: str) -> bool:

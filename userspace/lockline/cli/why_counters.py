@@ -107,10 +107,37 @@ def count_traced(pids: Sequence[int] = ()) -> int | None:
 
 def process_of(tid: int) -> int:
     """The process of a thread; 0: it is gone."""
-    for line in text_of(PROC / str(tid) / "status").splitlines():
-        if line.startswith("Tgid:"):
+    return status_of(tid, "Tgid")
+
+
+def status_of(pid: int, name: str) -> int:
+    """A number in /proc/PID/status; 0: there is none."""
+    for line in text_of(PROC / str(pid) / "status").splitlines():
+        if line.startswith(f"{name}:"):
             return int(line.split()[1])
     return 0
+
+
+def tracer_of(tgid: int) -> tuple[int, str]:
+    """The process that traces a process, and its name; 0: none.  The kernel names the thread that traces."""
+    thread = status_of(tgid, "TracerPid")
+    tracer = status_of(thread, "Tgid") or thread if thread else 0
+    return tracer, short_text(f"{PROC}/{tracer}/comm") if tracer else ""
+
+
+def frozen_group(tgid: int) -> str:
+    """The control group of a process that is frozen, '' if it is not: of cgroup v2, or of v1's freezer."""
+    for line in text_of(PROC / str(tgid) / "cgroup").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if "freezer" in controllers.split(","):
+            if short_text(f"{CGROUPS}/freezer{path}/freezer.state") == "FROZEN":
+                return path
+        elif number == "0":
+            for top in (CGROUPS, CGROUPS / "unified"):
+                if "frozen 1" in text_of(top / path.lstrip("/") / "cgroup.events"):
+                    return path
+    return ""
 
 
 def threads_of(pid: int, most: int) -> list[int]:

@@ -8,13 +8,27 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 
+from lockline.analysis.findings import Task
+from lockline.analysis.sleep_functions import stop_of
 from lockline.base.errors import LocklineError
-from lockline.cli.why_counters import PROC, look_at, look_at_thread, process_of, short_text
+from lockline.cli.why_counters import (
+    PROC,
+    frozen_group,
+    look_at,
+    look_at_thread,
+    process_of,
+    short_text,
+    threads_of,
+    tracer_of,
+)
 from lockline.cli.why_memory import Memory
 from lockline.investigation import probes
-from lockline.investigation.counters import parse_look, parse_ready
+from lockline.investigation.counters import parse_look, parse_ready, parse_scheduling
 from lockline.investigation.holding import Owner, ThreadLook, holders_of, part_on_cpu
+from lockline.investigation.in_program import MOSTLY
 from lockline.investigation.model import Holders, UserLockSeen
+from lockline.investigation.priorities import Runner, is_real_time, runs_before
+from lockline.investigation.stops import Stop
 
 # glibc's mutex: lock word, count, owner (sysdeps/nptl/bits/struct_mutex.h, of 64 bits).
 _MUTEX = struct.Struct("=IIi")
@@ -25,6 +39,9 @@ _TID_MASK = 0x3FFFFFFF
 _VALUES = (_LOCKED, _WAITED_FOR)
 # From a look at an owner to the next: longer than a tick of the slowest kernels (CONFIG_HZ=100).
 _GAP_S = 0.012
+# Who keeps a holder from running is looked for among so many, twice for so long: of processes, then of their threads.
+_MOST_PROCESSES, _BUSIEST, _MOST_THREADS = 2000, 3, 256
+_WINDOW_S = 0.2
 
 
 def _numbers_are_ours(tgid: int) -> bool:
@@ -108,12 +125,78 @@ def _look_at_all(lock: UserLockSeen) -> list[ThreadLook]:
     return found
 
 
+def _runner(path: str) -> Runner | None:
+    name, _, rest = short_text(f"{path}/stat").rpartition(")")
+    found = parse_scheduling(rest)
+    if found is None:
+        return None
+    ticks, _, cpu, policy = found
+    return Runner(name.partition("(")[2], ticks, cpu, policy)
+
+
+def _busiest(first: dict[int, Runner]) -> list[int]:
+    """Processes that have used most CPU time since then."""
+    used = {
+        tgid: after.ticks - before.ticks
+        for tgid, before in first.items()
+        if (after := _runner(f"{PROC}/{tgid}")) is not None
+    }
+    return sorted(used, key=lambda tgid: -used[tgid])[:_BUSIEST]
+
+
+def _threads(tgids: Collection[int]) -> dict[int, Runner]:
+    found = {tid: _runner(f"{PROC}/{tgid}/task/{tid}") for tgid in tgids for tid in threads_of(tgid, _MOST_THREADS)}
+    return {tid: one for tid, one in found.items() if one is not None}
+
+
+def _runs_before(cpu: int) -> Task | None:
+    """The real-time thread that takes most of that CPU now; None: there is none, or too many run here."""
+    processes = [int(one.name) for one in os.scandir(PROC) if one.name.isdigit()]
+    if len(processes) > _MOST_PROCESSES:
+        return None
+    first = {tgid: one for tgid in processes if (one := _runner(f"{PROC}/{tgid}")) is not None}
+    time.sleep(_WINDOW_S)
+    busiest = _busiest(first)
+    threads, began = _threads(busiest), time.monotonic()
+    time.sleep(_WINDOW_S)
+    ticks = (time.monotonic() - began) * os.sysconf("SC_CLK_TCK")
+    return runs_before(threads, _threads(busiest), cpu, ticks)
+
+
+def _stop(tid: int, function: str) -> Stop | None:
+    """What stops a thread that is in this kernel function now."""
+    kind, tgid = stop_of(function), process_of(tid)
+    if kind is None or not tgid:
+        return None
+    comm = short_text(f"{PROC}/{tgid}/comm")
+    by, by_comm = tracer_of(tgid) if kind == "tracer" else (0, "")
+    return Stop(kind, comm, tgid, 1.0, 1, by, by_comm, frozen_group(tgid) if kind == "frozen" else "")
+
+
+def _with_reasons(found: Holders, stop: Stop | None, affordable: bool) -> Holders:
+    """With who the holder is, what stops it, and who runs before it, if it mostly wants a CPU."""
+    if not found.tid:
+        return found
+    tgid = process_of(found.tid)
+    now = look_at_thread(tgid, found.tid)
+    if not tgid or now is None:
+        return found
+    starved = affordable and found.wants_cpu >= MOSTLY
+    return replace(
+        found,
+        holder=Task(now.comm, found.tid),
+        stop=stop if stop is not None else _stop(found.tid, now.sleeps_in),
+        before=_runs_before(now.cpu) if starved and not is_real_time(now.policy) else None,
+    )
+
+
 def look_at_holders(lock: UserLockSeen, seconds: float, most_ns: int) -> Holders:
     """What the holder of a lock does, from looks at all threads of its process, which take no more CPU time than that.
 
     Raises LocklineError if the process is gone.
     """
     looks: list[list[ThreadLook]] = []
+    stop: Stop | None = None
     owners: list[Owner | None] = []
     ready = []
     began, used_ns = time.monotonic(), time.process_time_ns()
@@ -121,6 +204,8 @@ def look_at_holders(lock: UserLockSeen, seconds: float, most_ns: int) -> Holders
         of_owner = _OwnerLooks(lock, memory)
         while time.monotonic() < began + seconds and time.process_time_ns() - used_ns < most_ns:
             first = of_owner.first()
+            if first is not None and stop is None:
+                stop = _stop(first.tid, first.sleeps_in)
             looks.append(_look_at_all(lock))
             if not looks[-1]:
                 raise LocklineError(f"process {lock.tgid} is gone")
@@ -130,4 +215,5 @@ def look_at_holders(lock: UserLockSeen, seconds: float, most_ns: int) -> Holders
             time.sleep(1 / probes.LOOKS_PER_S - _GAP_S)
     look_ns = round((time.monotonic() - began) * 1e9) // max(1, len(looks))
     found = holders_of(looks, lock.address, lock.rwlock, lock.users, look_ns, owners)
-    return replace(found, tasks=sum(ready) / max(1, len(ready)), cpus=os.cpu_count() or 1)
+    found = replace(found, tasks=sum(ready) / max(1, len(ready)), cpus=os.cpu_count() or 1)
+    return _with_reasons(found, stop, time.process_time_ns() - used_ns < most_ns)

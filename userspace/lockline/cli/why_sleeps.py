@@ -15,7 +15,15 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from lockline.analysis.sleep_functions import is_nap, kind_of, other_of, reads_pipe, waits_for_futex, waits_for_signal
+from lockline.analysis.sleep_functions import (
+    is_nap,
+    kind_of,
+    other_of,
+    reads_pipe,
+    stop_of,
+    waits_for_futex,
+    waits_for_signal,
+)
 from lockline.base.patience import Reader
 from lockline.cli.why_counters import (
     MOST_CHILDREN,
@@ -25,10 +33,11 @@ from lockline.cli.why_counters import (
     short_text,
     text_of,
     threads_of,
+    tracer_of,
 )
 from lockline.cli.why_memory import Memory
 from lockline.cli.why_naps import MOST_NAPPING, Asking, Napping
-from lockline.cli.why_still import FutexWaiters, state_of, stops_in, tracer_of
+from lockline.cli.why_still import FutexWaiters, state_of, stops_in
 from lockline.investigation import probes
 from lockline.investigation.model import Target
 from lockline.investigation.sleeps import (
@@ -44,7 +53,6 @@ from lockline.investigation.sleeps import (
     sleeps_of,
     waited_for,
 )
-from lockline.investigation.stops import stop_of
 
 # Of all looks together; those at each thread are fewer where there are many.
 MOST_READS = probes.SLEEP_LOOKS

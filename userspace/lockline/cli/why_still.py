@@ -6,8 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from lockline.analysis.sleep_functions import stop_of
 from lockline.base.collector import ask_names
-from lockline.cli.why_counters import CGROUPS, PROC, descendants_of, short_text, text_of, threads_of
+from lockline.cli.why_counters import (
+    PROC,
+    descendants_of,
+    frozen_group,
+    short_text,
+    text_of,
+    threads_of,
+)
 from lockline.cli.why_holders import owner_of_mutex
 from lockline.cli.why_memory import Memory
 from lockline.investigation.sleeps import Sleeper, parse_call
@@ -20,7 +28,6 @@ from lockline.investigation.stops import (
     kind_of_wait,
     names_no_wait,
     standing_of,
-    stop_of,
     stops_of,
 )
 
@@ -37,36 +44,6 @@ _SEMAPHORE = struct.Struct("=II")
 _MOST_THREADS = 32
 
 
-def _status(pid: int, name: str) -> int:
-    """A number in /proc/PID/status; 0: there is none."""
-    for line in text_of(PROC / str(pid) / "status").splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1])
-    return 0
-
-
-def tracer_of(tgid: int) -> tuple[int, str]:
-    """The process that traces a process, and its name; 0: none.  The kernel names the thread that traces."""
-    thread = _status(tgid, "TracerPid")
-    tracer = _status(thread, "Tgid") or thread if thread else 0
-    return tracer, short_text(f"{PROC}/{tracer}/comm") if tracer else ""
-
-
-def _frozen_group(tgid: int) -> str:
-    """The control group of a process that is frozen, '' if it is not: of cgroup v2, or of v1's freezer."""
-    for line in text_of(PROC / str(tgid) / "cgroup").splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if "freezer" in controllers.split(","):
-            if short_text(f"{CGROUPS}/freezer{path}/freezer.state") == "FROZEN":
-                return path
-        elif number == "0":
-            for top in (CGROUPS, CGROUPS / "unified"):
-                if "frozen 1" in text_of(top / path.lstrip("/") / "cgroup.events"):
-                    return path
-    return ""
-
-
 def state_of(tid: int) -> str:
     """The letter of a thread's state; '' if it is gone."""
     return "".join(short_text(f"{PROC}/{tid}/stat").rpartition(")")[2].split()[:1])
@@ -79,7 +56,7 @@ def stopped_now(tgids: Sequence[int]) -> tuple[Stop, ...]:
     for tgid in [*tgids, *descendants_of(tgids, _MOST_PROCESSES)][:_MOST_PROCESSES]:
         tids = threads_of(tgid, _MOST_WAITERS)
         every += len(tids)
-        comm, group = short_text(f"{PROC}/{tgid}/comm"), _frozen_group(tgid)
+        comm, group = short_text(f"{PROC}/{tgid}/comm"), frozen_group(tgid)
         if group:
             found.append(Stop("frozen", comm, tgid, len(tids), len(tids), frozen_group=group))
             continue

@@ -116,8 +116,20 @@ def parse_look(tid: int, stat: str, syscall: str, wchan: str, schedstat: str) ->
         except ValueError:
             futex = 0
     name = wchan.strip()
-    times = parse_schedstat(schedstat) or (None, None)
-    return ThreadLook(tid, head.partition("(")[2], state[0], futex, "" if name == "0" else name, *times)
+    on_cpu_ns, delayed_ns = parse_schedstat(schedstat) or (None, None)
+    _, nice, cpu, policy = parse_scheduling(rest) or (0, 0, -1, 0)
+    sleeps_in = "" if name == "0" else name
+    comm = head.partition("(")[2]
+    return ThreadLook(tid, comm, state[0], futex, sleeps_in, on_cpu_ns, delayed_ns, cpu, nice, policy)
+
+
+def parse_scheduling(stat: str) -> tuple[int, int, int, int] | None:
+    """Of /proc/PID/stat behind the name: ticks on CPUs, nice, the last CPU and the policy (proc(5))."""
+    words = stat.split()
+    try:
+        return int(words[11]) + int(words[12]), int(words[16]), int(words[36]), int(words[38])
+    except (IndexError, ValueError):
+        return None
 
 
 def parse_ready(loadavg: str) -> int:

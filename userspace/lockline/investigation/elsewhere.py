@@ -15,10 +15,10 @@ from lockline.analysis.findings import (
     fact,
     remedy,
 )
+from lockline.analysis.sleep_functions import stop_of
 from lockline.investigation import probes
 from lockline.investigation.model import Evidence, Hypothesis, Investigation, Target
 from lockline.investigation.sleeps import Blocked, Naps, OwnLock, Sleeps
-from lockline.investigation.stops import stop_of
 
 # Threads that may wait so, as long as nobody has looked.
 _EXPECTED = 0.3

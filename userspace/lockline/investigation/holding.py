@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
 from lockline.investigation.model import ENOUGH_OWNERS, Holders
+from lockline.investigation.priorities import comes_last
 
 # Less time in which holders wanted a CPU does not count.
 ENOUGH_WANTED_NS = 5_000_000
@@ -16,7 +17,8 @@ ENOUGH_WANTED_NS = 5_000_000
 class ThreadLook:
     """One thread at one moment, as /proc tells: state letter, the futex that it waits for (0: none), and where.
 
-    on_cpu_ns: since it began; delayed_ns: in which it wanted a CPU and had none; None: not known.
+    on_cpu_ns: since it began; delayed_ns: in which it wanted a CPU and had none; None: not known.  cpu: on which it ran
+    last, -1: not known.  nice: as setpriority(2) has it; policy: as sched_setscheduler(2) has it.
     """
 
     tid: int
@@ -26,6 +28,9 @@ class ThreadLook:
     sleeps_in: str
     on_cpu_ns: int | None = None
     delayed_ns: int | None = None
+    cpu: int = -1
+    nice: int = 0
+    policy: int = 0
 
 
 def _delayed(moments: Sequence[Mapping[int, ThreadLook]], look_ns: int) -> float | None:
@@ -136,6 +141,18 @@ def _parts(moments: Sequence[Sequence[ThreadLook]]) -> list[list[float]]:
     return parts
 
 
+# Of the moments at which a holder is known, the part from which on it is one and the same thread.
+_ONE_HOLDER = 0.6
+
+
+def _one_holder(parts: Mapping[int, float], moments: Sequence[Sequence[ThreadLook]]) -> ThreadLook | None:
+    """The last look at the thread that is the likely holder at most moments; None: several are."""
+    tid = max(parts, key=lambda one: parts[one], default=0)
+    if not parts or parts[tid] < _ONE_HOLDER * len(moments):
+        return None
+    return [look for moment in moments for look in moment if look.tid == tid][-1]
+
+
 # How far apart the words of one pthread_rwlock_t lie: readers wait at one, writers at both.
 _RWLOCK_WORDS = 8
 
@@ -177,6 +194,7 @@ def holders_of(
     functions: defaultdict[str, float] = defaultdict(float)
     asleep_at_once: list[int] = []
     comms: defaultdict[str, float] = defaultdict(float)
+    tids: defaultdict[int, float] = defaultdict(float)
     likely: list[dict[int, ThreadLook]] = []
     of_moments: list[list[ThreadLook]] = []
     for moment, owner in zip(looks, named, strict=True):
@@ -198,6 +216,7 @@ def holders_of(
         asleep_at_once.append(max(places.values(), default=0))
         for look, part in zip(candidates, parts, strict=True):
             comms[look.comm] += part
+            tids[look.tid] += part
             if look.state == "R":
                 running += part
                 continue
@@ -209,6 +228,7 @@ def holders_of(
     asleep = sleeping + disk
     users |= {owner.look.tid for owner in owners if owner is not None}
     length_ns = look_ns * (len(looks) - 1)
+    holder = _one_holder(tids, of_moments)
     name, most = max(functions.items(), key=lambda item: (item[1], item[0]), default=("", 0.0))
     return Holders(
         looks=waiting,
@@ -225,4 +245,7 @@ def holders_of(
         together=sum(count > 1 for count in asleep_at_once) / some if (some := sum(map(bool, asleep_at_once))) else 0.0,
         places=sum(asleep_at_once) / known if known else 0.0,
         behind=elsewhere.most_common(1)[0] if elsewhere else (0, 0),
+        tid=holder.tid if holder is not None else 0,
+        comes_last=holder is not None and comes_last(holder.policy, holder.nice),
+        nice=holder.nice if holder is not None else 0,
     )

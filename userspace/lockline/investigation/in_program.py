@@ -13,14 +13,18 @@ from lockline.analysis.findings import (
     Process,
     Remedy,
     Subject,
+    Task,
     Text,
     UserLock,
     fact,
     part,
     remedy,
 )
+from lockline.analysis.sleep_functions import FREE_MEMORY, other_of, stop_of
 from lockline.investigation import probes
-from lockline.investigation.model import Evidence, Holders, Hypothesis, Investigation, Observation, Step, UserLockSeen
+from lockline.investigation.model import Evidence, Holders, Hypothesis, Investigation, Step, UserLockSeen
+from lockline.investigation.still import remedies_of
+from lockline.investigation.stops import Stop
 
 # Of the time of a hold, or of looks at a holder: what it mostly does, and what it does not do.
 MOSTLY = 0.5
@@ -64,28 +68,38 @@ def holder_sleeps(
 
 
 def holder_no_cpu(
-    lock: Subject, part_: float, waiters: float, throttled: bool, evidence: Sequence[Evidence], enough: bool
+    lock: Subject,
+    part_: float,
+    waiters: float,
+    throttled: bool,
+    evidence: Sequence[Evidence],
+    enough: bool,
+    group: str = "",
 ) -> Hypothesis:
-    """Whether the holder of a lock wants a CPU and has none, or a CPU limit stops it, for that part of the time."""
+    """Whether the holder of a lock wants a CPU and has none, or a CPU limit stops it, for that part of the time.
+
+    group: whose limit that is, "" if it is not known.
+    """
+    limit = fact("why-holder-throttled", lock=lock, group=Text(group) if group else None)
     state: Literal["likely", "ruled out"] = "likely" if part_ >= MOSTLY else "ruled out"
     return Hypothesis(
         cause="holder-throttled" if throttled else "holder-no-cpu",
         subject=lock,
         state=state,
         waiters=waiters * part_,
-        claim=fact("why-holder-throttled" if throttled else "why-holder-no-cpu", lock=lock),
+        claim=limit if throttled else fact("why-holder-no-cpu", lock=lock),
         evidence=tuple(replace(one, supports=state == "likely") for one in evidence),
         remedies=(remedy("raise-cpu-limit"),) if throttled else (remedy("why-more-cpu"),),
         sure="high" if throttled and enough else "medium",
     )
 
 
-def _looked(seen: Observation, holders: Holders) -> Fact:
+def _looked(holders: Holders) -> Fact:
     return fact(
         "why-looks",
         looks=Measure(holders.looks, "moments"),
         known=Measure(holders.known, "moments"),
-        holder=Text(holders.comm) if holders.comm else None,
+        holder=holders.holder or (Text(holders.comm) if holders.comm else None),
         running=part(holders.running - holders.wants_cpu, "these moments"),
         waiting=part(holders.wants_cpu, "these moments"),
         asleep=part(holders.sleeping + holders.disk, "these moments"),
@@ -93,6 +107,33 @@ def _looked(seen: Observation, holders: Holders) -> Fact:
         if holders.sleeps_in and holders.sleeping + holders.disk >= HARDLY
         else None,
     )
+
+
+def _asleep(number: int, lock: UserLock, waiters: float, holders: Holders, enough: bool) -> Hypothesis:
+    """Whether the holder of a program's lock sleeps with it held, and what for; enough: to be sure that it has it."""
+    looked = Evidence(_looked(holders), True, number)
+    found = holder_sleeps(lock, holders.sleeping + holders.disk, waiters, holders.sleeps_in, looked, enough)
+    if found.state != "likely":
+        return found
+    stop, what = holders.stop, other_of(holders.sleeps_in)
+    if stop is not None and stop_of(holders.sleeps_in) == stop.kind:
+        return replace(found, claim=_stopped_holder(lock, stop), remedies=remedies_of(stop))
+    if not what:
+        return found
+    told = fact("why-sleeps-for", function=Function(holders.sleeps_in), reason=Text(what))
+    short = (remedy("why-more-memory"),) if what == FREE_MEMORY else ()
+    return replace(found, evidence=(*found.evidence, Evidence(told, True, number)), remedies=(*short, *found.remedies))
+
+
+def _stopped_holder(lock: UserLock, stop: Stop) -> Fact:
+    holder = Process(stop.comm, stop.tgid)
+    if stop.kind == "frozen":
+        group = Text(stop.frozen_group) if stop.frozen_group else None
+        return fact("why-holder-frozen", holder=holder, lock=lock, group=group)
+    if stop.kind == "tracer":
+        tracer = Task(stop.by_comm, stop.by) if stop.by else None
+        return fact("why-holder-traced", tracer=tracer, holder=holder, lock=lock)
+    return fact("why-holder-stopped", holder=holder, lock=lock)
 
 
 def _pool(number: int, lock: UserLockSeen, holders: Holders) -> Hypothesis:
@@ -133,7 +174,7 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
     told_asleep = any(found.rule == "held-over-sleep" for _, one in known.observations for found in one.findings)
     if lock.goroutines or told_asleep:
         return []
-    looks = [(step, seen, seen.holders) for step, seen in known.observations if seen.holders is not None]
+    looks = [(step, seen.holders) for step, seen in known.observations if seen.holders is not None]
     claims = (
         ("holder-sleeps", fact("why-holder-sleeps", lock=subject)),
         ("holder-no-cpu", fact("why-holder-no-cpu", lock=subject)),
@@ -154,7 +195,9 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
                 number,
             )
         ]
-        told = holder_no_cpu(subject, max(stopped, MOSTLY), lock.waiters, True, evidence, stopped >= HARDLY)
+        told = holder_no_cpu(
+            subject, max(stopped, MOSTLY), lock.waiters, True, evidence, stopped >= HARDLY, counters.throttled_group
+        )
         found.append(replace(told, sure="high" if stopped >= HARDLY else "medium"))
     if not looks:
         found += [
@@ -163,9 +206,8 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
             if not (found and cause == "holder-no-cpu")
         ]
         return found
-    step, seen, holders = looks[-1]
+    step, holders = looks[-1]
     number = step.number
-    told_fact = Evidence(_looked(seen, holders), True, number)
     if holders.known < ENOUGH_LOOKS:
         evidence_few = (Evidence(fact("why-few-looks", looks=Measure(holders.known, "moments")), False, number),)
         found += [
@@ -174,7 +216,6 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
             if not (found and cause == "holder-no-cpu")
         ]
         return found
-    asleep = holders.sleeping + holders.disk
     if lock.owned_by and not holders.exact:
         # Who has it changed faster than it was looked at: who does not wait is no holder for that.
         changed = Evidence(fact("why-owner-changes", looks=Measure(holders.owners, "moments")), False, number)
@@ -185,11 +226,14 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
     counts = lock.counts and not holders.exact
     if counts and holders.together >= POOL and holders.places >= _PLACES:
         return [*found, _with_place(_pool(number, lock, holders), number, lock)]
-    if not found:
-        sleeps = holder_sleeps(subject, asleep, lock.waiters, holders.sleeps_in, told_fact, not counts)
-        found.append(_with_place(sleeps, number, lock))
-        found.append(_unless_by_us(_wants_cpu(number, subject, lock.waiters, holders), step))
-    return found
+    if found:
+        # Who that is.
+        return [replace(one, evidence=(*one.evidence, Evidence(_looked(holders), True, number))) for one in found]
+    sleeps = _asleep(number, subject, lock.waiters, holders, not counts)
+    return [
+        _with_place(sleeps, number, lock),
+        _unless_by_us(_wants_cpu(number, subject, lock.waiters, holders), step),
+    ]
 
 
 def passed_on(known: Investigation, found: Sequence[Hypothesis], lock: UserLockSeen) -> list[Hypothesis]:
@@ -264,11 +308,15 @@ def _wants_cpu(number: int, lock: UserLock, waiters: float, holders: Holders) ->
     as_all = fair and (own or not holders.exact)
     share = 0.0 if as_all or (delayed < DELAYED and not holders.exact) else holders.wants_cpu
     found = holder_no_cpu(lock, share, waiters, False, told, True)
-    if short and found.state == "likely":
-        return replace(
-            found,
-            claim=fact(
-                "why-holder-no-cpu", lock=lock, tasks=Measure(tasks, "tasks"), cpus=Measure(holders.cpus, "CPUs")
-            ),
-        )
-    return found
+    if found.state != "likely":
+        return found
+    whom = replace(found, evidence=(*found.evidence, Evidence(_looked(holders), True, number)))
+    first = holders.holder if holders.comes_last else None
+    raised = (remedy("why-raise-priority", holder=first, nice=Text(str(holders.nice))),) if first is not None else ()
+    if holders.before is not None:
+        claim = fact("why-holder-no-cpu", lock=lock, before=holders.before)
+        return replace(whom, claim=claim, remedies=(remedy("why-real-time", task=holders.before), *raised), sure="high")
+    if short:
+        many, few = Measure(tasks, "tasks"), Measure(holders.cpus, "CPUs")
+        whom = replace(whom, claim=fact("why-holder-no-cpu", lock=lock, tasks=many, cpus=few))
+    return replace(whom, remedies=(*raised, *whom.remedies))

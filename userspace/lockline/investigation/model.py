@@ -4,7 +4,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from lockline.analysis.findings import Confidence, Fact, Finding, Process, Remedy, Subject
+from lockline.analysis.findings import Confidence, Fact, Finding, Process, Remedy, Subject, Task
 from lockline.analysis.user_space.hidden_waits import HiddenWaits
 from lockline.analysis.user_space.user_evidence import Goroutines
 from lockline.analysis.waitgraph import Critical, Flow
@@ -130,7 +130,9 @@ class Holders:
     used_cpus: CPUs that the threads which use the lock kept busy meanwhile, all together; 0: not known.
     together: of the moments at which a likely holder slept, the part at which two or more did, in one function; places:
     so many, on average.  behind: of a lock that names its holder, the futex that this one waits for itself, and at how
-    many moments; (0, 0): at none.
+    many moments; (0, 0): at none.  tid: of the holder, if that is one thread nearly all the time, else 0; holder: that
+    one.  comes_last: other threads run before it, at their usual priority; nice: its own.  stop: what stops it.
+    before: who runs on its CPU before it does, at a real-time priority.
     """
 
     looks: int
@@ -149,6 +151,12 @@ class Holders:
     together: float = 0.0
     places: float = 0.0
     behind: tuple[int, int] = (0, 0)
+    tid: int = 0
+    holder: Task | None = None
+    comes_last: bool = False
+    nice: int = 0
+    stop: Stop | None = None
+    before: Task | None = None
 
     @property
     def exact(self) -> bool:

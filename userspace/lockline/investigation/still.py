@@ -27,7 +27,8 @@ def stopped(known: Investigation) -> float:
     return sum(stop.threads for _, stop in stops_seen(known))
 
 
-def _remedies(stop: Stop) -> tuple[Remedy, ...]:
+def remedies_of(stop: Stop) -> tuple[Remedy, ...]:
+    """What lets a process go on."""
     process = Process(stop.comm, stop.tgid)
     if stop.kind == "signal":
         return (remedy("why-continue", process=process),)
@@ -38,7 +39,7 @@ def _remedies(stop: Stop) -> tuple[Remedy, ...]:
     return (remedy("why-trace-less"),)
 
 
-def _of_stop(number: int, stop: Stop) -> Hypothesis:
+def _hypothesis(number: int, stop: Stop) -> Hypothesis:
     process = Process(stop.comm, stop.tgid)
     if stop.kind == "frozen":
         claim = fact("why-frozen", process=process, group=Text(stop.frozen_group) if stop.frozen_group else None)
@@ -62,7 +63,7 @@ def _of_stop(number: int, stop: Stop) -> Hypothesis:
         waiters=stop.threads,
         claim=claim,
         evidence=(Evidence(told, True, number),),
-        remedies=_remedies(stop),
+        remedies=remedies_of(stop),
         sure="high",
     )
 
@@ -152,7 +153,7 @@ def _of_standing(number: int, one: Standing) -> Hypothesis | None:
 
 def of_stops(known: Investigation) -> list[Hypothesis]:
     """Whether something stops threads of the target, or they wait for what nobody will end."""
-    found = [_of_stop(number, stop) for number, stop in stops_seen(known)]
+    found = [_hypothesis(number, stop) for number, stop in stops_seen(known)]
     steps = [(step.number, seen.sleeps) for step, seen in known.observations if seen.sleeps is not None]
     if steps:
         number, sleeps = steps[-1]

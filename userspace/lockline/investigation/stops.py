@@ -6,16 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from lockline.analysis.sleep_functions import StopKind, stop_of
 from lockline.base.values import dataclass
 
-# Where the kernel keeps a thread that is stopped: kernel/signal.c, kernel/freezer.c, kernel/cgroup/freezer.c.
-StopKind: TypeAlias = Literal["signal", "tracer", "frozen"]
-_STOPS: Mapping[str, StopKind] = {
-    "do_signal_stop": "signal",
-    "ptrace_stop": "tracer",
-    "do_freezer_trap": "frozen",
-    "__refrigerator": "frozen",
-}
 # What a thread waits for, by the C library's function that it called.
 WaitKind: TypeAlias = Literal["mutex", "once", "semaphore", "other"]
 _CALLS: tuple[tuple[tuple[str, ...], WaitKind], ...] = (
@@ -42,11 +35,6 @@ _NAP_CALLS = (
 def is_nap_call(function: str) -> bool:
     """Whether a function only has its thread sleep."""
     return function.startswith(_NAP_CALLS) or "sleep_for" in function or "sleep_until" in function
-
-
-def stop_of(function: str) -> StopKind | None:
-    """Why a thread in this kernel function is stopped; None: it is not."""
-    return _STOPS.get(function.partition(".")[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     "lock-behind": "The holder of {lock:short} waits for {other:short}: look at that one first",
     "lock-kept-for-input": "{owner} waits for input and has {lock}, with {threads} waiting: for that lock, or for work",
-    "lock-not-released": "{owner} does not release {lock}, with {threads} waiting",
+    "lock-not-released": "{owner} does not release {lock}, with {threads} waiting[: {stop}]",
     "long-hold": "{function} holds {lock:full} for long",
     "parked-lock": "Processes of {process} wait for each other, parked: they seem to have a lock of their own making",
     "perturbation": "lockline itself {verdict} here: {probes}",
@@ -479,6 +479,11 @@ REMEDIES: Mapping[str, str] = {
     "see-line-map": "`lockline watch -i FILE` has the line's map, and who takes it from whom",
     "shorten-other": "shorten what is done with {other:short} held; do not take it with {lock:short} held",
     "let-owner-go-on": "it is stopped: continue it (`kill -CONT {owner:id}`), or end what traces or froze it",
+    "thaw-owner": (
+        "thaw the control group of process {owner:id} (/proc/{owner:id}/cgroup names it): write 0 to its cgroup.freeze"
+        " (v1: THAWED to freezer.state)"
+    ),
+    "end-tracer-of-owner": "end who traces it, or detach that: TracerPid in /proc/{owner:id}/status names it",
     "see-what-owner-does": (
         "`gdb -p {process:id} -batch -ex 'thread apply all backtrace'` shows what the owner does meanwhile: release"
         " the lock before that"

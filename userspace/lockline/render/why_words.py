@@ -49,8 +49,14 @@ SENTENCES: Mapping[str, str] = {
     "why-hidden-waits": "Threads of {process} wait unseen: `{command}` shows what for",
     "why-unseen-goroutines": "Goroutines of {process} wait for mutexes, which the kernel does not see",
     "why-holder-sleeps": "The holder of {lock} sleeps with it held[, in {function}]",
-    "why-holder-no-cpu": "The holder of {lock} wants a CPU and gets none[: {tasks} tasks want {cpus} CPUs]",
-    "why-holder-throttled": "A CPU limit stops the holder of {lock}",
+    "why-holder-no-cpu": (
+        "The holder of {lock} wants a CPU and gets none[: {tasks} tasks want {cpus} CPUs]"
+        "[: {before} runs before it, at a real-time priority]"
+    ),
+    "why-holder-throttled": "A CPU limit[ of control group {group}] stops the holder of {lock}",
+    "why-holder-stopped": "{holder} has {lock}, and is stopped by a signal",
+    "why-holder-traced": "{holder} has {lock}, and is stopped by who traces it[: {tracer}]",
+    "why-holder-frozen": "{holder} has {lock}, and is frozen with its control group[ {group}]",
     "why-another-process": "another process than {process} has {lock} while that waits",
     "why-held-by-others": "{holder} has {lock} while {process} waits for it",
     "why-long-hold": "one function holds {lock} for long",
@@ -185,9 +191,10 @@ SENTENCES: Mapping[str, str] = {
     "why-short-average": "waits last {average} on average: nobody holds it for long",
     "why-no-long-hold": "no function that holds {lock} for long was seen",
     "why-looks": (
-        "at {known} of {looks} moments with waiters the likely holder[ ({holder})] is known: it ran at {running} of"
+        "at {known} of {looks} moments with waiters the likely holder[, {holder},] is known: it ran at {running} of"
         " them, wanted a CPU at {waiting}, and slept at {asleep}[, mostly in {function}]"
     ),
+    "why-sleeps-for": "it sleeps in {function}: {reason}",
     "why-together": (
         "at {part} two threads or more that use it slept at once[, in {function}]: {places:.1f} on average"
     ),
@@ -246,6 +253,10 @@ REMEDIES: Mapping[str, str] = {
     ),
     "why-start-anew": "end all that share that memory, and start them anew",
     "why-more-memory": "give it more memory, or a higher memory.high or memory.max of its control group, or use less",
+    "why-real-time": (
+        "keep {task} off that CPU (taskset, a cpuset), lower its priority, or let it use less than a whole CPU"
+    ),
+    "why-raise-priority": "raise the priority of {holder}, which runs at nice {nice}: `renice -n 0 -p {holder:id}`",
     "why-more-cpu": "give the process more CPU time, fewer threads, or a higher priority",
 }
 

@@ -2,7 +2,7 @@
 """Threads that do not go on: a deadlock, or a lock that somebody holds and does not release (record --futex)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lockline.analysis.blocked import BlockedThread, Cycle, Standstill, who_waits_for_whom
 from lockline.analysis.findings import (
@@ -12,6 +12,7 @@ from lockline.analysis.findings import (
     Impact,
     Measure,
     Process,
+    Remedy,
     Task,
     Text,
     UserLock,
@@ -20,6 +21,7 @@ from lockline.analysis.findings import (
     remedy,
 )
 from lockline.analysis.model import Report
+from lockline.analysis.sleep_functions import StopKind, stop_of
 
 # Of longer cycles, and of more standstills, the finding gives only the number.
 THREADS_TOLD = 8
@@ -85,6 +87,24 @@ def _deadlock(cycle: Cycle) -> Finding:
     )
 
 
+# As its claim ends: what keeps the owner.
+_STOPPED: Mapping[StopKind, str] = {
+    "signal": "a signal has stopped it",
+    "tracer": "who traces it has stopped it",
+    "frozen": "it is frozen with its control group",
+}
+
+
+def _remedies(owner: Process, stop: StopKind | None, state: str) -> tuple[Remedy, ...]:
+    """No debugger can attach to a process that is frozen, nor to one that has a tracer."""
+    if stop == "frozen":
+        return (remedy("thaw-owner", owner=owner),)
+    if stop == "tracer":
+        return (remedy("end-tracer-of-owner", owner=owner),)
+    look = remedy("see-what-owner-does", process=owner)
+    return (remedy("let-owner-go-on", owner=owner), look) if state == "T" else (look,)
+
+
 def _standstill(still: Standstill) -> Finding:
     direct = still.direct
     owner = Task(direct[0].owner_comm, still.owner)
@@ -107,6 +127,7 @@ def _standstill(still: Standstill) -> Finding:
     if for_input:
         evidence.insert(0 if for_events else len(evidence), fact("may-be-idle"))
     lock, threads = next(iter(by_lock)), _threads(len(still.threads))
+    stop = stop_of(direct[0].owner_in)
     owner_process = Process("", still.owner if direct[0].futex.shared else direct[0].tgid)
     return Finding(
         rule="lock-not-released",
@@ -115,11 +136,16 @@ def _standstill(still: Standstill) -> Finding:
         claim=(
             fact("lock-kept-for-input", owner=owner, lock=lock, threads=threads)
             if for_events
-            else fact("lock-not-released", owner=owner, lock=lock, threads=threads)
+            else fact(
+                "lock-not-released",
+                owner=owner,
+                lock=lock,
+                threads=threads,
+                stop=Text(_STOPPED[stop]) if stop is not None else None,
+            )
         ),
         evidence=tuple(evidence),
-        remedies=((remedy("let-owner-go-on", owner=owner_process),) if direct[0].owner_state == "T" else ())
-        + (remedy("see-what-owner-does", process=owner_process),),
+        remedies=_remedies(owner_process, stop, direct[0].owner_state),
         impact=_impact(still.threads),
     )
 
