@@ -189,6 +189,10 @@ def test_several_reports() -> None:
     assert [len(each.table) for each in (first, second)] == [2, 1]
     assert "holds 2 reports" in first.notes[0]
     assert "--report" in first.notes[0]
+    # A recording has no notes.
+    assert [line for line, _ in first.problems] == [second.first_line]
+    assert "--report 2" in first.problems[0][1]
+    assert [line for line, _ in second.problems] == [first.first_line]
     with pytest.raises(TextImportError, match="there is no report 3: the text holds 2"):
         parse(both, 3)
 

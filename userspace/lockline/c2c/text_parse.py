@@ -12,6 +12,8 @@ from lockline.c2c.text_samples import SampleList, is_sample_list, read_samples
 from lockline.c2c.text_tables import LineDetail, TableRow
 
 MAX_LINES = 1_000_000
+# So many other reports of a text are named.
+_OTHERS = 20
 
 _NOTHING = (
     "nothing of perf c2c is in it; expected is the text of `perf c2c report --stdio`, whole or a part with its headers"
@@ -97,10 +99,16 @@ def _of_draft(draft: Draft, report: int, drafts: Sequence[Draft], too_long: Sequ
     counts = _plain_counts(draft)
     for number in too_long:
         draft.problem(number, f"longer than {MAX_LINE_CHARACTERS} characters")
-    problems = tuple(sorted(draft.problems))
+    own = sorted(draft.problems)
+    # A recording has no notes: who reads it later is to know that there was more in the text.
+    others = [
+        (other.first_line, f"another report begins here, number {number} of {len(drafts)}; --report {number} shows it")
+        for number, other in enumerate(drafts, 1)
+        if number != report
+    ]
     notes = []
     if len(drafts) > 1:
-        begins = ", ".join(str(other.first_line) for other in drafts[:20])
+        begins = ", ".join(str(other.first_line) for other in drafts[:_OTHERS])
         notes.append(f"the text holds {len(drafts)} reports, at lines {begins}; this is number {report} (--report)")
     return C2cText(
         report=report,
@@ -113,8 +121,8 @@ def _of_draft(draft: Draft, report: int, drafts: Sequence[Draft], too_long: Sequ
         table=tuple(draft.table),
         table_peer=draft.table_peer,
         details=tuple(draft.details),
-        problems=problems,
-        notes=(*notes, *_problem_note(problems)),
+        problems=tuple(sorted([*own, *others[:_OTHERS]])),
+        notes=(*notes, *_problem_note(own)),
     )
 
 

@@ -328,5 +328,5 @@ def _footer(report: C2cReport, style: Style) -> list[str]:
     for place, problem in report.problems[:PROBLEMS]:
         lines += wrapped(f"not read, at {place:,}: {clean(problem, style)}")
     if len(report.problems) > PROBLEMS:
-        lines.append(f"  ({len(report.problems) - PROBLEMS:,} more that could not be read)")
+        lines.append(f"  ({len(report.problems) - PROBLEMS:,} more that were not read)")
     return ["What the figures rest on", *lines] if lines else []

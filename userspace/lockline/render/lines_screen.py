@@ -286,7 +286,8 @@ def render_c2c(report: C2cReport, style: Style, columns: int) -> str:
         trust.append(f"{report.coverage.records:,} records")
     trust += [f"missing: {clean(missing, style)}" for missing in report.coverage.missing]
     if report.problems:
-        trust.append(f"{len(report.problems):,} place{'s' * (len(report.problems) > 1)} could not be read")
+        count = len(report.problems)
+        trust.append(f"{count:,} place{'s were' if count > 1 else ' was'} not read")
     settled = bool(_settled(first, worth, style, columns, 1))
     doubts = [doubt for doubt in first.judgement.doubts if not (settled and "`" in doubt)]
     trust += [f"doubt: {clean(doubt, style)}" for doubt in doubts]

@@ -319,7 +319,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Problem:
-    """What could not be read."""
+    """What was not read."""
 
     place: int = shown("line number of a text, or offset in a file", lambda problem, _: problem[0])
     problem: str = shown("what is wrong there", lambda problem, _: problem[1])
@@ -361,7 +361,7 @@ class Document:
     totals: Totals = shown("over all lines", lambda report, _: report)
     lines: tuple[Line, ...] = shown("best first", lambda report, _: enumerate(report.lines, 1))
     function_pairs: tuple[FunctionPair, ...] | None = shown("with --by functions; null without", "pairs")
-    problems: tuple[Problem, ...] = shown("what could not be read")
+    problems: tuple[Problem, ...] = shown("what was not read")
     notes: tuple[str, ...] = shown("how lines and locks were joined, which types were used")
 
 
