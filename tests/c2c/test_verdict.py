@@ -77,6 +77,42 @@ def test_who_gets_clean_copies_beside_a_lock_pays_too(tmp_path: Path) -> None:
     assert any("200 more loads of the line came from a clean copy elsewhere" in doubt for doubt in judged.doubts)
 
 
+def test_who_gets_most_copies_beside_a_lock_pays_most(tmp_path: Path) -> None:
+    """Each write to a lock takes the line from all who read beside it, but one load alone finds it modified."""
+
+    def fill(builder: MemoryBuilder, line: int, beside: int = 400) -> None:
+        lock_traffic(builder, line, 3)
+        builder.add(line, 0x28, builder.code("is_idle"), 0, range(32), loads=beside, llc_hit=beside)
+
+    judged = report_of(tmp_path, fill).judgement
+    assert (judged.verdict, judged.confidence) == ("false sharing", "low")
+    assert any(
+        "400 loads of the line came from a clean copy elsewhere, beside +0x4" in told for told in judged.evidence
+    )
+
+    def fill_a_part(builder: MemoryBuilder, line: int) -> None:
+        fill(builder, line, 1000)
+        builder.add(line, 0x30, builder.code("holder"), 0, range(32), loads=60, local_hitm=60, stores=40)
+
+    assert verdict_of(tmp_path, fill_a_part) == ("false sharing", "low")
+
+
+def test_a_text_by_thread_does_not_tell_where_clean_copies_are_read(tmp_path: Path) -> None:
+    """Rows of threads that did not wait are not shown, of the lock's own loads neither."""
+
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        builder.kind = "c2c text"
+        thread = builder.thread(4001)
+        code = builder.code(SLOW_PATH, 0x20)
+        builder.add(line, 4, code, thread, range(32), loads=270, local_hitm=270, stores=60, locked=60)
+        builder.add(line, -1, builder.code(""), 0, (), loads=400, llc_hit=400)
+
+    judged = report_of(tmp_path, fill).judgement
+    assert (judged.verdict, judged.confidence) == ("lock word", "medium")
+    assert not any("beside the lock's word" in doubt for doubt in judged.doubts)
+    assert any("of the lock or beside it: not shown" in told for told in judged.evidence)
+
+
 def test_a_lock_and_a_little_else_is_the_lock(tmp_path: Path) -> None:
     def fill(builder: MemoryBuilder, line: int) -> None:
         lock_traffic(builder, line)

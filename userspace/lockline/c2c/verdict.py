@@ -16,13 +16,23 @@ from lockline.c2c.sharing import share_out
 from lockline.c2c.sharing_model import BESIDE, LONGER, MEMBER, RATES, THREADS, Sharing, is_written, places
 from lockline.c2c.sharing_threads import TRY_APART
 from lockline.c2c.users import everybody, several, several_threads, users_of
-from lockline.c2c.verdict_case import FEW_WINDOWS, QUIET_PER_SECOND, TOLD, Case, actors, amount, fetched_beside, percent
+from lockline.c2c.verdict_case import (
+    FEW_WINDOWS,
+    QUIET_PER_SECOND,
+    TEXT,
+    TOLD,
+    Case,
+    actors,
+    amount,
+    fetched_beside,
+    hides_own_loads,
+    percent,
+)
 from lockline.c2c.verdict_locks import LOCK_WORD, lock_word, with_a_lock
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
 
-# Bytes of a line, as nearly all processors have it; a kind of source.
+# Bytes of a line, as nearly all processors have it.
 HALF = 64
-TEXT = "c2c text"
 # Functions that are named where nothing else of a line is known.
 PAYERS = 3
 # Transfers in so many loads are next to none.
@@ -377,7 +387,8 @@ def _shared(case: Case) -> Judgement | None:
             f"{beside:,} more loads of the line came from a clean copy elsewhere, at bytes that are not shown, or that "
             "nobody writes; `perf c2c report --stdio --show-all` shows them"
         )
-    if found.kind == "true" and clean > case.transfers and fetched_beside(case, found.parts) > case.transfers:
+    told = found.kind == "true" and clean > case.transfers and not hides_own_loads(case)
+    if told and fetched_beside(case, found.parts) > case.transfers:
         why = f"{beside:,} loads of the line came from a clean copy elsewhere, most of them at bytes that are not shown"
         return case.judge(
             "too little evidence", [*evidence, f"not decided: {why}; `perf.data` tells where they are"], found.parts

@@ -19,6 +19,8 @@ SOME_TRANSFERS = 20
 # Of a line's stores and cost, what must be told by offset for a member without stores to be one that is not written.
 TOLD = 0.95
 FEW_STORES = 20
+# A kind of source.
+TEXT = "c2c text"
 # Of an access's records, what rounding makes of percentages that were typed by hand.
 ROUNDED = 0.01
 
@@ -246,8 +248,13 @@ def _stores_told(case: Case) -> bool:
     return enough and located >= TOLD * case.stores and case.located >= TOLD
 
 
+def hides_own_loads(case: Case) -> bool:
+    """Whether loads of members that are shown may have no row: of offsets cut off, or of threads that did not wait."""
+    return case.located < TOLD or (case.line.source == TEXT and any(access.threads for access in case.rows))
+
+
 def fetched_beside(case: Case, parts: Sequence[Part]) -> int:
-    """At least so many loads came from a clean copy elsewhere at other bytes than these members'."""
+    """So many loads came from a clean copy elsewhere at other bytes than these members' shown rows."""
     here = 0
     for part in parts:
         for access in part.accesses:

@@ -29,7 +29,7 @@ from lockline.c2c.sharing_model import (
 )
 from lockline.c2c.sharing_threads import TRY_APART, writes_between
 from lockline.c2c.users import named
-from lockline.c2c.verdict_case import SOME_TRANSFERS, Case, fetched_beside, percent
+from lockline.c2c.verdict_case import SOME_TRANSFERS, Case, fetched_beside, hides_own_loads, percent
 
 # From this share on a lock's word is what the line suffers from, and other members do not matter.
 LOCK_WORD = 0.85
@@ -67,20 +67,26 @@ def lock_word(case: Case) -> Judgement | None:
     spun = _spun_for_beside(case, locks)
     if spun is not None and spun[1] >= MOSTLY_BESIDE and not doubts:
         return _paid_at_the_lock(case, evidence, locks, spun)
-    doubts += _doubts_of_waiters(case, locks, spun)
     fetched = fetched_beside(case, locks)
-    if fetched > BESIDE * case.transfers:
+    many = fetched > BESIDE * case.transfers
+    unknown = many and hides_own_loads(case)
+    if unknown:
+        evidence.append(f"{fetched:,} loads came from a clean copy elsewhere, of the lock or beside it: not shown")
+    elif not doubts and (fetching := _mostly_fetched_beside(case, evidence, locks, [])):
+        return fetching
+    doubts += _doubts_of_waiters(case, locks, spun)
+    if many and not unknown:
         doubts.append(
             f"{fetched:,} more loads of the line came from a clean copy elsewhere, beside the lock's word: who reads "
             f"there pays too, and that part is false sharing; {TRY_APART}"
         )
     if beside < MEMBER:
-        return case.judge("lock word", evidence, locks, doubts)
+        return case.judge("lock word", evidence, locks, doubts, weak=unknown)
     # What is paid there makes the lock be held for longer, if it is under the lock.
     doubt = f"{percent(beside)} are paid at {places(others)} beside it: that part is false sharing"
     if case.stores_told and surely_for_the_lock(locks, others) < MEMBER:
         doubt = f"{percent(beside)} are paid beside it; {_goes_along(others)}"
-    return case.judge("lock word", evidence, [*locks, *others], [doubt, *doubts])
+    return case.judge("lock word", evidence, [*locks, *others], [doubt, *doubts], weak=unknown)
 
 
 def _spun_for_beside(case: Case, locks: Sequence[Part]) -> tuple[list[Part], float] | None:
@@ -123,6 +129,25 @@ def _paid_at_the_lock(
     )
     doubt = f"the lock's own writes are paid for wherever {places(beside)} {_lies(beside)}; {TRY_APART}"
     return case.judge("false sharing", [*evidence, why], [*locks, *beside], [doubt], weak=1)
+
+
+def _mostly_fetched_beside(
+    case: Case, evidence: Sequence[str], locks: Sequence[Part], others: Sequence[Part]
+) -> Judgement | None:
+    """Most of the loads for which the line had to come are of other bytes than the lock's.
+
+    A write to the lock takes the line from all who read beside it.  Whoever looks first finds it modified, mostly a
+    waiter, and the others get a clean copy.
+    """
+    fetched = fetched_beside(case, locks)
+    if fetched <= HALF * (case.transfers + case.line.counts.clean) or hides_own_loads(case):
+        return None
+    why = (
+        f"{fetched:,} loads of the line came from a clean copy elsewhere, beside {places(locks)}: each write to the"
+        " lock takes the line from who reads there"
+    )
+    doubt = f"a clean copy is fetched where a cache was full, too; `perf.data` tells which bytes are read; {TRY_APART}"
+    return case.judge("false sharing", [*evidence, why], [*locks, *others], [doubt], weak=1)
 
 
 def _doubts_of_waiters(case: Case, locks: Sequence[Part], spun: tuple[list[Part], float] | None) -> list[str]:
@@ -196,6 +221,8 @@ def with_a_lock(case: Case) -> Judgement | None:
     # Who makes each access may show what share is paid for the writes to other bytes.
     beside_it = ends >= 1 - LOCK_WORD or _is_shown_false(case)
     if (share >= MOST and ends < 1 - LOCK_WORD) or (share >= MAINLY and not beside_it):
+        if fetching := _mostly_fetched_beside(case, evidence, locks, others):
+            return fetching
         evidence.append(f"the lock pays most; {percent(beside)} are paid at {places(others)} beside it")
         return case.judge("lock word", evidence, [*locks, *others], along, weak=share < MOST)
     evidence.append(f"who waits for the lock takes the line from those who use {places(others)}, and they take it back")
