@@ -17,7 +17,7 @@ from lockline.cli.why_counters import descendants_of
 from lockline.recording.reader import open_recording
 from lockline.rules import find_all
 from lockline.rules.report import make_report
-from support import DEADLINE_S, Collector, Recording, Workload, planted, running, wait_for
+from support import DEADLINE_S, TOP, Collector, Recording, Workload, planted, running, wait_for
 from told import Told, told
 
 ROUNDS = 20
@@ -86,6 +86,22 @@ def test_waits_for_a_mutex_that_is_held_for_a_known_time(live: Path, recording: 
     symbols = {frame.symbol for stack in mutex.stacks if stack.role == "waiter" for frame in stack.frames}
     assert "wait_for_mutex" in symbols, symbols
     assert not [futex for futex in futexes(recording) if futex.futex.tgid not in (0, workload.pid)]
+
+
+def test_locks_of_lockline_itself_are_no_cause(live: Path, recording: Path, tmp_path: Path) -> None:
+    """It has more processes than the one that records: those that read for `why` have its name, too."""
+    program = tmp_path / "lockline-collect"
+    shutil.copy(TOP / "build" / "workloads" / "incidents", program)
+    with (
+        planted((str(program), "long-section", "4"), tmp_path) as load,
+        collecting(live, recording, load.pid),
+        Recording(recording) as result,
+    ):
+        wait_for(lambda: (result.number("SELECT max(slept) FROM futex_total") or 0) > 20, "waits")
+    mutex = by_name(recording, "table_mutex")
+    assert mutex.nature == CONDITION
+    assert mutex.why == "lockline's own threads"
+    assert not findings(recording, "user-lock")
 
 
 def test_what_the_holder_of_a_mutex_does(live: Path, recording: Path) -> None:

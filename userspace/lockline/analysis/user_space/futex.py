@@ -51,6 +51,7 @@ from lockline.analysis.user_space.user_locks import recognise
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
 from lockline.base.c_library import is_atomics_word
+from lockline.base.collector import COMM
 from lockline.base.errors import RecordingError
 from lockline.recording import rows, user_rows
 from lockline.recording.reader import Recording
@@ -76,6 +77,9 @@ _KEPT_IDLE = (
     "one thread waits here, and whoever has the lock waits for input, with other locks at which one thread waits each:"
     " idle threads"
 )
+
+
+_OWN = "lockline's own threads"
 
 
 def _distribution(recording: Recording, blobs: Iterable[bytes]) -> tuple[int, ...]:
@@ -583,8 +587,11 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     words = [replace(entry, nature=CONDITION, why=_KEPT_IDLE) if entry.futex.id in idle else entry for entry in words]
     if light:
         sums += _as_many(recording, light, semaphores, max(known) + 1)
+    own = [replace(entry, nature=CONDITION, why=_OWN) for entry in words if entry.futex.comm == COMM]
+    words = [entry for entry in words if entry.futex.comm != COMM]
     words, unseen, hidden = _with_makes(recording, _with_parked(words, samples, waiters), samples, waiters, length_ns)
-    found = [*words, *sums]
+    found = [*words, *own, *sums]
+    idle |= {entry.futex.id for entry in own}
     rank = {nature: place for place, nature in enumerate(NATURES)}
     found.sort(key=lambda entry: (rank[entry.nature], -entry.figures.wait_ns, entry.futex.id))
     return Futexes(
