@@ -30,6 +30,8 @@ from lockline.analysis.user_space.futex_waits import (
     UNCLEAR,
     Futexes,
 )
+from lockline.cli.why_sleeps import look_at_sleeps
+from lockline.investigation.model import Target
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from servers import NoServerError, Server, memcached, postgresql, threads_of
@@ -166,6 +168,19 @@ def test_postgresql_under_load(live: Path, database: Server, recording: Path) ->
     assert found_lock.title.startswith("Processes of postgres wait for each other")
     with Recording(recording) as result:
         assert not result.loss("futex_no_row")
+
+
+@pytest.mark.laboratory
+def test_sessions_that_wait_for_a_row(database: Server) -> None:
+    """Each transaction updates the one branch: at each moment one session has it, and the others wait for that one."""
+    with loaded(database, 1_000_000):
+        seen = wait_for(lambda: look_at_sleeps(Target(("-p", str(database.pid)), ""), 1).sessions, "sessions that wait")
+    assert seen.comm == "postgres"
+    assert seen.statement == "UPDATE"
+    assert seen.waiters <= CLIENTS - 1
+    assert seen.left == 0
+    # Backends end a moment after their clients.
+    wait_for(lambda: look_at_sleeps(Target(("-p", str(database.pid)), ""), 1).sessions is None, "rest")
 
 
 @pytest.mark.laboratory

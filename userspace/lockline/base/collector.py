@@ -19,8 +19,6 @@ else:
     import _signal as signal
 
 NAME = "lockline-collect"
-# As the kernel has it: TASK_COMM_LEN of include/linux/sched.h.
-COMM = NAME[:15]
 # The sums of many lines take a hundred megabytes: page by page that is a seventh of an import's time.  For its C
 # library, which looks at this before the program begins; others do not know it.
 _HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}

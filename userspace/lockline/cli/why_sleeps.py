@@ -37,6 +37,7 @@ from lockline.cli.why_counters import (
 )
 from lockline.cli.why_memory import Memory
 from lockline.cli.why_naps import MOST_NAPPING, Asking, Napping
+from lockline.cli.why_sessions import Sessions
 from lockline.cli.why_still import FutexWaiters, state_of, stops_in
 from lockline.investigation import probes
 from lockline.investigation.model import Target
@@ -330,6 +331,7 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
     asked: list[Held] = []
     files_read = 0
     napping, asking, waiting, files_of = Napping(), Asking(), FutexWaiters(), _OpenFiles()
+    sessions = Sessions(_reader())
     few = len(threads) <= MOST_NAPPING
     for left in range(number, 0, -1):
         first = waiting if left == number else None
@@ -344,6 +346,8 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
         files_read += read_locks
         entries = _locks_now() if read_locks else ()
         looks.append(sleepers)
+        if (number - left) % max(1, number // MOST_READS_OF_LOCKS) == 0:
+            sessions.look(tgid for tgid, _ in threads)
         held.append([*_file_locks(files, entries), *_semaphores(sleepers)])
         asked += asking.look(entries, napping.now, files_of.names, _doing) if asks and read_locks else ()
         napping.now = []
@@ -364,5 +368,6 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
             stops=stops_in(looks),
             standing=waiting.standing(memory),
             at_futex=napping.at_futex,
+            sessions=sessions.waits(min(1.0, len(threads) / max(1, every))),
         )
         return replace(seen, unnamed=len(memory.unpaid), nameless=waiting.nameless)

@@ -132,6 +132,12 @@ def parse_scheduling(stat: str) -> tuple[int, int, int, int] | None:
         return None
 
 
+def parse_arguments(stat: str) -> int:
+    """Of /proc/PID/stat behind the name: the address of the arguments (proc(5)); 0: it does not tell."""
+    words = stat.split()
+    return int(words[45]) if len(words) > 45 and words[45].isdigit() else 0
+
+
 def parse_ready(loadavg: str) -> int:
     """Of /proc/loadavg: the tasks that run or want a CPU, but for the one that reads; 0 if it does not tell."""
     words = loadavg.split()

@@ -11,6 +11,7 @@ from lockline.analysis.findings import (
     Measure,
     Process,
     Remedy,
+    Task,
     Text,
     fact,
     remedy,
@@ -18,6 +19,7 @@ from lockline.analysis.findings import (
 from lockline.analysis.sleep_functions import stop_of
 from lockline.investigation import probes
 from lockline.investigation.model import Evidence, Hypothesis, Investigation, Target
+from lockline.investigation.sessions import SessionWaits
 from lockline.investigation.sleeps import Blocked, Naps, OwnLock, Sleeps
 
 # Threads that may wait so, as long as nobody has looked.
@@ -33,7 +35,7 @@ POLLING = "polling"
 # Part of the looks from which on a process mostly writes to its database.
 _MOSTLY_WRITTEN = 0.5
 _FILE_LOCK = "file-lock"
-CAUSES = (_FILE_LOCK, "semaphore")
+DATABASE_LOCK = "database-lock"
 
 
 def sleeps_seen(known: Investigation) -> tuple[int, Sleeps] | None:
@@ -52,7 +54,10 @@ def blocked_elsewhere(known: Investigation) -> float:
     seen = sleeps_seen(known)
     if seen is None:
         return 0.0
-    return sum(one.waiters for one in worth_telling(seen[1])) + sum(_waiting_for(one, seen[1]) for one in seen[1].own)
+    sleeps = seen[1]
+    database = sleeps.sessions.waiters if sleeps.sessions is not None else 0.0
+    own = sum(_waiting_for(one, sleeps) for one in sleeps.own)
+    return sum(one.waiters for one in worth_telling(sleeps)) + own + database
 
 
 def _naps_of(one: OwnLock, sleeps: Sleeps) -> Naps | None:
@@ -186,6 +191,34 @@ def _of_own_locks(number: int, sleeps: Sleeps) -> list[Hypothesis]:
     return found
 
 
+def _of_sessions(number: int, seen: SessionWaits) -> Hypothesis:
+    """Sessions that wait for locks of their database: of rows, of tables, and those that a program asks for itself."""
+    left = Task(seen.comm, seen.left) if seen.left else None
+    evidence = [
+        fact(
+            "why-sessions-wait",
+            looks=Measure(seen.looks, "looks"),
+            threads=Measure(seen.waiters, "threads"),
+            statement=Text(seen.statement),
+        ),
+        fact("why-sessions-work", working=Measure(seen.working, "sessions")),
+    ]
+    if left is not None:
+        evidence.insert(1, fact("why-session-left", session=left))
+    first = remedy("why-end-transaction", session=left) if left is not None else None
+    usual = (remedy("why-ask-postgres"), remedy("row-lock-less"))
+    return Hypothesis(
+        cause=DATABASE_LOCK,
+        subject=Process(seen.comm, None),
+        state="likely",
+        waiters=seen.waiters,
+        claim=fact("why-database-lock", process=Process(seen.comm, None), session=left),
+        evidence=tuple(Evidence(told, True, number) for told in evidence),
+        remedies=usual if first is None else (first, *usual),
+        sure="high" if seen.looks >= _ENOUGH else "medium",
+    )
+
+
 def of_sleeps(known: Investigation) -> list[Hypothesis]:
     """Whether threads wait for locks of files, or for semaphores; and which may poll for a lock."""
     claim = fact("why-other-locks")
@@ -199,8 +232,9 @@ def of_sleeps(known: Investigation) -> list[Hypothesis]:
     told = worth_telling(sleeps)
     seldom = [_hypothesis(number, sleeps, one, known.target) for one in sleeps.blocked if _stands_by(one)]
     polling = [*_of_naps(number, sleeps), *_of_own_locks(number, sleeps), *seldom]
-    if told or any(one.supported for one in polling):
-        return [*(_hypothesis(number, sleeps, one, known.target) for one in told), *polling]
+    database = [] if sleeps.sessions is None else [_of_sessions(number, sleeps.sessions)]
+    if told or database or any(one.supported for one in polling):
+        return [*database, *(_hypothesis(number, sleeps, one, known.target) for one in told), *polling]
     looks, threads = Measure(sleeps.looks, "looks"), Measure(sleeps.threads, "threads")
     if sleeps.all_of_them:
         against = fact("why-none-blocked", looks=looks, threads=threads)

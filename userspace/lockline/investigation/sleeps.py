@@ -12,6 +12,7 @@ from dataclasses import replace
 from lockline.analysis.sleep_functions import Kind, kind_of, other_of
 from lockline.analysis.sleepers import is_at_every_look
 from lockline.base.values import dataclass
+from lockline.investigation.sessions import SessionWaits
 from lockline.investigation.stops import Standing, Stop
 
 # What n looks that see nothing leave possible: 3/n, with 95 % (1 - 0.05 ** (1 / n)).
@@ -166,7 +167,8 @@ class Sleeps:
 
     at_futex: threads that slept at a futex, summed up over the looks; None: not counted.  unnamed: processes with more
     mappings than could be paid for, so that no function of theirs was named.  nameless: threads of others that waited
-    for one futex all the time, on whose stacks no function has a name.
+    for one futex all the time, on whose stacks no function has a name.  sessions: of a database, that wait for its
+    locks.
     """
 
     looks: int
@@ -181,6 +183,7 @@ class Sleeps:
     unnamed: int = 0
     nameless: int = 0
     own: tuple[OwnLock, ...] = ()
+    sessions: SessionWaits | None = None
 
     @property
     def futex_sleepers(self) -> float:

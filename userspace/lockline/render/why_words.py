@@ -32,6 +32,10 @@ SENTENCES: Mapping[str, str] = {
     "why-program-lock": "Threads of {process} wait for {lock} of their own program",
     "why-other-locks": "tasks wait for locks of files, or for semaphores of System V",
     "why-file-lock": "Tasks wait for a lock on {file}[, which {holder} has]",
+    "why-database-lock": (
+        "Sessions of {process} wait for locks of their database, on rows or tables[, while {session} is left in a"
+        " transaction]"
+    ),
     "why-semaphore": "Tasks wait for {semaphore} of System V[, which {holder} took]",
     "why-spinning": "threads wait on CPUs: they spin in code of their own",
     "why-spins": "Threads of {process} spin[ for {word}][ in {function}][, called from {caller}]: they wait on a CPU",
@@ -140,6 +144,12 @@ SENTENCES: Mapping[str, str] = {
     "why-file-holder": "by /proc/locks and open files {holder} had it at {seen} of {known} looks[, in {function}]",
     "why-semaphore-holder": "{holder} changed it last at {seen} of {known} looks[; it slept in {function}]",
     "why-holder-unknown": "who has it is not known",
+    "why-sessions-wait": (
+        "at {looks} {looks:look|looks} titles of processes said that they wait: {threads:.1f} sessions on average, most"
+        " in {statement}"
+    ),
+    "why-session-left": "{session} was in a transaction at nearly all of them, and its client did nothing",
+    "why-sessions-work": "{working:.1f} other sessions worked meanwhile",
     "why-none-blocked": "{looks} {looks:look|looks} at {threads} {threads:thread|threads}: none was asleep for one",
     "why-some-looked-at": (
         "{looks} {looks:look|looks} at {threads} {threads:thread|threads}, chosen by chance: none was asleep for one"
@@ -228,6 +238,14 @@ REMEDIES: Mapping[str, str] = {
         " nobody"
     ),
     "why-shorten-semaphore": "look at what {holder} does between taking {semaphore} and giving it back",
+    "why-ask-postgres": (
+        "`select pid, pg_blocking_pids(pid), query from pg_stat_activity where wait_event_type = 'Lock'` shows who"
+        " waits for whom"
+    ),
+    "why-end-transaction": (
+        "commit in the client of {session} before it waits for anything else, or set"
+        " idle_in_transaction_session_timeout; `select pg_terminate_backend({session:id})` ends it now"
+    ),
     "why-find-semaphore": "`ipcs -s -i SET` tells who changed {semaphore} last; shorten what is done with it taken",
     "why-spin-less": (
         "hold what they wait for for less time, run no more threads than there are CPUs, or use a mutex, which sleeps"

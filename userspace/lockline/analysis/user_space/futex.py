@@ -51,7 +51,6 @@ from lockline.analysis.user_space.user_locks import recognise
 from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base import histogram
 from lockline.base.c_library import is_atomics_word
-from lockline.base.collector import COMM
 from lockline.base.errors import RecordingError
 from lockline.recording import rows, user_rows
 from lockline.recording.reader import Recording
@@ -79,6 +78,8 @@ _KEPT_IDLE = (
 )
 
 
+# lockline-collect, as the kernel has it: TASK_COMM_LEN of include/linux/sched.h.
+_OWN_COMM = "lockline-collec"
 _OWN = "lockline's own threads"
 
 
@@ -587,8 +588,8 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     words = [replace(entry, nature=CONDITION, why=_KEPT_IDLE) if entry.futex.id in idle else entry for entry in words]
     if light:
         sums += _as_many(recording, light, semaphores, max(known) + 1)
-    own = [replace(entry, nature=CONDITION, why=_OWN) for entry in words if entry.futex.comm == COMM]
-    words = [entry for entry in words if entry.futex.comm != COMM]
+    own = [replace(entry, nature=CONDITION, why=_OWN) for entry in words if entry.futex.comm == _OWN_COMM]
+    words = [entry for entry in words if entry.futex.comm != _OWN_COMM]
     words, unseen, hidden = _with_makes(recording, _with_parked(words, samples, waiters), samples, waiters, length_ns)
     found = [*words, *own, *sums]
     idle |= {entry.futex.id for entry in own}
