@@ -177,3 +177,52 @@ def test_threads_that_put_into_a_full_queue_of_their_own(waits: str, wakes: str,
     )
     found = [known.make for known in recognise([entry], set(), WINDOW) if known.lock]
     assert found == ([OWN_QUEUE] if full else [])
+
+
+WAIT = "ObjectMonitor::wait"
+ENTER = "ObjectMonitor::enter"
+AWAIT = f"{PACKAGE}.locks.AbstractQueuedSynchronizer$ConditionObject.await"
+QUEUE_PUT, QUEUE_TAKE = "Shop$Jobs.put", "Shop$Jobs.take"
+
+
+@pytest.mark.parametrize(
+    ("waits", "wakes", "full"),
+    [
+        # Six producers and two consumers of Java, one at a time after notifyAll(): 22.8 s in 4 s.
+        ((WAIT, QUEUE_PUT), (QUEUE_PUT, QUEUE_PUT, QUEUE_TAKE), True),
+        ((AWAIT, QUEUE_PUT), (QUEUE_TAKE,), True),
+        (("parking_lot::condvar::Condvar::wait_until_internal", "ring_push"), ("ring_pop",), True),
+        # Those who wait for work, or for the lock.
+        ((WAIT, QUEUE_TAKE), (QUEUE_TAKE, QUEUE_PUT), False),
+        ((ENTER, QUEUE_PUT), (QUEUE_PUT, QUEUE_TAKE), False),
+        # Nobody was seen to take; who stores waits until all is written, and who reads lets go of the lock at times.
+        ((WAIT, QUEUE_PUT), (QUEUE_PUT,), False),
+        ((WAIT, "Store.put"), ("Store.put", "Store.flush", "Store.get"), False),
+    ],
+)
+def test_threads_that_put_each_at_a_word_of_its_own(waits: tuple[str, ...], wakes: tuple[str, ...], full: bool) -> None:
+    """As in Java: who is woken lets the next one have the lock, and waits again."""
+    words = [
+        word(
+            task,
+            4096 * task,
+            wait_ns=WINDOW * 9 // 10,
+            waits=(of_own(task, *waits),),
+            wakers_of=tuple(of_own(9 if wake != waits[-1] else task % 3 + 1, wake) for wake in wakes),
+        )
+        for task in (1, 2, 3)
+    ]
+    found = [(known.words, known.lock) for known in recognise(words, set(), WINDOW) if known.make == OWN_QUEUE]
+    assert found == ([((1, 2, 3), True)] if full else [])
+
+
+def test_threads_that_put_where_one_condition_serves_both_sides() -> None:
+    """Whoever puts wakes others that put."""
+    entry = word(
+        2,
+        4096,
+        wait_ns=5 * WINDOW,
+        waits=tuple(of_own(task, "Jobs::push", "work") for task in range(1, 7)),
+        wakers_of=(*(of_own(task, "Jobs::push", "work") for task in range(1, 7)), of_own(8, "Jobs::pop", "work")),
+    )
+    assert [known.make for known in recognise([entry], set(), WINDOW) if known.lock] == [OWN_QUEUE]

@@ -7,10 +7,10 @@ waits in push() until another one comes to the same queue's pop() waits for room
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from lockline.analysis.user_space.program_functions import heaviest_name, innermost_own, method_of
-from lockline.analysis.user_space.user_evidence import MOST, Calls, Seen
+from lockline.analysis.user_space.user_evidence import HALF, MOST, Calls, Seen, circles, expects_2, share_from
 
 # What to put into a queue is called, and what to take from it is called beside that.
 _PAIRS = (
@@ -22,6 +22,8 @@ _MANNERS = (
     *("all", "any", "back", "batch", "blocking", "bulk", "first", "for", "front", "head", "last", "left", "many", "n"),
     *("one", "right", "tail", "until", "wait"),
 )
+# Where threads wait for a condition, each at a word of its own: Java's two kinds, parking_lot's.
+_CONDITIONS = ("ObjectMonitor::wait", "ConditionObject.await", "parking_lot::condvar::")
 # Of a name: what a template is made for, and the words that it is made of.
 _TEMPLATE = re.compile(r"<[^<>]*>")
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
@@ -45,18 +47,45 @@ def _around(function: str, verb: str) -> tuple[str, tuple[str, ...]] | None:
     return (before, tuple(word for word in words[at + 1 :] if word not in _MANNERS)) if before else None
 
 
-def _mostly(calls: Sequence[Calls], weight: Callable[[Calls], int]) -> str:
-    """The program's function that four of five of these calls come from; '' if there is none."""
+def _functions(calls: Sequence[Calls], weight: Callable[[Calls], int]) -> Counter[str]:
+    """The program's functions that these calls come from."""
     functions: Counter[str] = Counter()
     for call in calls:
         functions[innermost_own(call.frames)] += weight(call)
+    return functions
+
+
+def _mostly(functions: Counter[str]) -> str:
+    """The one that four of five are of; '' if there is none."""
     name = heaviest_name(functions)
     return name if functions[name] >= MOST * functions.total() > 0 else ""
 
 
+def _waits_in(words: Sequence[Seen]) -> str:
+    return _mostly(_functions([call for entry in words for call in entry.waits], lambda call: call.wait_ns))
+
+
 def puts_and_takes(words: Sequence[Seen]) -> tuple[str, str] | None:
-    """The function in which threads wait here to put into a queue, and the one that takes; None: it is not so."""
-    put = _mostly([call for entry in words for call in entry.waits], lambda call: call.wait_ns)
-    take = _mostly([call for entry in words for call in entry.wakes], lambda call: call.waits)
+    """The function in which threads wait here to put into a queue, and the one that takes; None: it is not so.
+
+    Whoever puts may wake the next one that waits to put: if one condition serves both sides, or if all are woken, and
+    each lets the next one have the lock.
+    """
+    put = _waits_in(words)
+    wakes = _functions([call for entry in words for call in entry.wakes], lambda call: call.waits)
+    del wakes[put]
+    take = _mostly(wakes)
     same = any(_around(put, one) == _around(take, other) is not None for one, other in _PAIRS)
     return (put, take) if same else None
+
+
+def own_words_to_put(words: Iterable[Seen]) -> Iterable[list[Seen]]:
+    """The words of threads that wait at a condition to put into something, each at its own: those of one queue."""
+    found = [
+        entry
+        for entry in words
+        if not expects_2(entry.total)
+        and share_from(entry.waits, _CONDITIONS) >= HALF
+        and any(_around(_waits_in((entry,)), put) for put, _ in _PAIRS)
+    ]
+    return circles(found)

@@ -23,7 +23,7 @@ from lockline.analysis.user_space.java_waits import java_waits
 from lockline.analysis.user_space.makes import made
 from lockline.analysis.user_space.ocaml_domains import ocaml_domains
 from lockline.analysis.user_space.once import made_once
-from lockline.analysis.user_space.own_queues import puts_and_takes
+from lockline.analysis.user_space.own_queues import own_words_to_put, puts_and_takes
 from lockline.analysis.user_space.own_words import parking_lot_conditions
 from lockline.analysis.user_space.python_gil import GROUP, gils
 from lockline.analysis.user_space.python_idle import python_conditions, python_queues
@@ -224,8 +224,9 @@ def _pairs(processes: Processes) -> Iterable[tuple[Seen, ...]]:
 
 
 def _own_queues(processes: Processes, window_ns: int) -> Iterable[Recognised]:
-    """Queues of the program's own that threads wait to put into, at one condition variable of whatever make."""
-    for words in _pairs(processes):
+    """Queues of the program's own that threads wait to put into, at a condition of whatever make."""
+    own = (by_waiting(found) for words in processes.values() for found in own_words_to_put(words.values()))
+    for words in (*_pairs(processes), *own):
         if any(expects_2(entry.total) for entry in words) or not several_wait(words, window_ns):
             continue
         pair = puts_and_takes(words)
