@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The import that begins before options are read: of which command lines, and what is left of it."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +13,7 @@ import pytest
 from lockline.base.errors import LocklineError
 from lockline.cli import c2c_start
 from lockline.cli.scratch import scratch
+from programs import TOP
 
 PERF_DATA = b"PERFILE2" + bytes(200)
 
@@ -112,3 +118,27 @@ def test_a_scratch_directory_goes_with_its_files(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
     with scratch() as name:
         assert Path(name).is_dir()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_directory(number: signal.Signals, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.mkdir()
+    # Beside the launcher: it is the collector that is found first.
+    (program / "lockline-collect").write_text(f"#!/bin/sh\necho >{tmp_path}/began; exec sleep 1000\n")
+    (program / "lockline-collect").chmod(0o700)
+    (program / "run").write_text("import sys\nfrom lockline.cli.main import main\nsys.exit(main())\n")
+    file, scratches = tmp_path / "perf.data", tmp_path / "scratches"
+    file.write_bytes(PERF_DATA)
+    scratches.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, program / "run", "c2c", "report", file],
+        env={**os.environ, "PYTHONPATH": str(TOP / "userspace"), "TMPDIR": str(scratches)},
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "began").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert list(scratches.iterdir())
+    process.send_signal(number)
+    assert process.wait(60) == 128 + number
+    assert list(scratches.iterdir()) == []

@@ -3,6 +3,7 @@
 
 import os
 
+from lockline.base.collector import ended_by_signals
 from lockline.base.errors import LocklineError
 
 # As tempfile looks for a place.
@@ -31,6 +32,8 @@ class _Scratch:
     """See scratch()."""
 
     def __enter__(self) -> str:
+        self._signals = ended_by_signals()
+        self._signals.__enter__()
         self._path = _make()
         return self._path
 
@@ -41,8 +44,12 @@ class _Scratch:
             os.rmdir(self._path)  # noqa: PTH106
         except OSError:
             pass
+        self._signals.__exit__()
 
 
 def scratch() -> _Scratch:
-    """The path of a new directory, which goes with all its files at the end.  Its begin raises LocklineError."""
+    """The path of a new directory, which goes with all its files at the end, also by SIGTERM and SIGHUP.
+
+    Its begin raises LocklineError.
+    """
     return _Scratch()
