@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from examined import MUTEX, Scene
 from hostile_recording import FORBIDDEN, make_hostile
 from lockline.base.numbers import duration
 from lockline.base.text import Style, width
@@ -76,6 +77,28 @@ def test_the_first_frame_has_the_figures_of_the_report(shown: Shown) -> None:
     ]
     assert lines[-4].startswith("tasklist_lock (rwlock:W), waits by length")
     assert duration(2_621_440) in lines[-2]
+
+
+def test_a_recording_of_programs_says_who_waits_in_them(tmp_path: Path) -> None:
+    """Threads that wait for locks of programs do not sleep for the kernel's."""
+    path = tmp_path / "futexes"
+    scene = Scene(path)
+    scene.waits(1, MUTEX, 1000, 40)
+    # 6 s of waiting in 4 s.
+    scene.futex(1, "server", "table", (60_000_000,) * 100, ops=1 << 6)
+    scene.builder.finish()
+    for step in (None, 0):
+        shown = Shown(*read_file(path, step))
+        for state in (State(step=step), State(step=step, view="lock"), State(step=step, view="help")):
+            lines = text(shown, state)
+            assert lines[1].startswith("kernel: 40 waits/s, ")
+            assert lines[2] == "programs: 1.50 threads wait, most for table of server (70)"
+        assert "f programs" in text(shown, State())[-1]
+    follower = Follower(path)
+    report = follower.next()
+    assert report is not None
+    assert text(Shown(follower.details(report, State())[0]), State())[2] == lines[2]
+    follower.close()
 
 
 def test_each_interval_adds_up_to_the_whole(generated: Path) -> None:

@@ -36,8 +36,8 @@ KEPT_SECONDS = 600
 _LOOK_MS = 100
 # What a collector may need to load its programs.
 _START_SECONDS = 60
-# Of locks of programs: a view is looked at for seconds, and half a minute of them tells enough.
-_STACKS_A_SECOND = 15
+# Of locks of programs: with the least that a recording takes, the first seconds tell what they are.
+_STACKS_A_SECOND = 60
 # The lines of a frame that nobody looks at on a terminal.
 _BATCH_ROWS = 40
 

@@ -7,10 +7,12 @@ from typing import Literal, TypeAlias
 
 from lockline.analysis.answer import cost_of, trusted_ns
 from lockline.analysis.model import LockWaits, Report
+from lockline.analysis.user_space.futex_waits import Futexes
 from lockline.base import histogram
 from lockline.base.numbers import count, counted, duration, percent
 from lockline.base.text import Column, Page, Style, clean, cut, on_page, pad, table
-from lockline.render.screen_locks import MARK
+from lockline.render.screen_locks import MARK, user_lock_name, user_locks
+from lockline.render.screen_parts import few_threads
 from lockline.top.state import State, selection, shown_locks
 
 Look: TypeAlias = Literal["", "title", "selected", "faint"]
@@ -79,13 +81,27 @@ def _heading(shown: Shown, state: State, style: Style, columns: int) -> list[Lin
     first = pad(left, room) + " " + right if room > 30 else pad(left, columns)
     seconds = window.duration_ns / 1e9 or 1.0
     cost = cost_of(report, [(kind.kind, kind.figures) for kind in report.kinds])
+    of_kernel = "kernel: " if report.futexes is not None else ""
     second = (
-        f"{count(round(report.totals.waits / seconds))} waits/s, spinning takes {percent(cost.spinning_cpus)} of a CPU,"
-        f" {cost.sleeping_threads:.2f} threads sleep"
+        f"{of_kernel}{count(round(report.totals.waits / seconds))} waits/s, spinning takes"
+        f" {percent(cost.spinning_cpus)} of a CPU, {cost.sleeping_threads:.2f} threads sleep"
     )
     if shown.note:
         second = shown.note
-    return [Line(cut(first, columns), "title"), Line(cut(clean(second, style), columns)), Line("")]
+    lines = [Line(cut(first, columns), "title"), Line(cut(clean(second, style), columns))]
+    if report.futexes is not None:
+        lines.append(Line(cut(clean(_programs(report, report.futexes), style), columns)))
+    return [*lines, Line("")]
+
+
+def _programs(report: Report, futexes: Futexes) -> str:
+    """What is waited for most in programs, since the begin: their locks are not counted by interval."""
+    locks = user_locks(report)
+    threads = sum(lock.waited_ns for lock in locks) / (futexes.span_ns or 1)
+    words = f"programs: {few_threads(threads)} wait"
+    if not locks:
+        return words
+    return f"{words}, most for {user_lock_name(locks[0])} of {locks[0].futex.comm or '?'} ({locks[0].futex.tgid})"
 
 
 def _rate(ns: int, seconds: float) -> str:
@@ -226,11 +242,13 @@ def _futexes(shown: Shown, style: Style, columns: int) -> list[Line]:
     return [Line(cut(text, columns)) for text in words(futexes, style, 50)]
 
 
-def _keys(state: State, style: Style, columns: int, live: bool) -> Line:
+def _keys(state: State, style: Style, columns: int, live: bool, programs: bool) -> Line:
     if state.typing:
         return Line(pad(f"/{clean(state.pattern, style)}", columns), "selected")
-    last = f"r reverse  K kind  / find  p pause  k {'kept' if state.keep else 'keep'}"
-    keys = last if live else "K kind  / find  p pause  left right a time"
+    middle = ["f programs"] if programs else ["r reverse"] if live else []
+    middle += ["K kind", "/ find"] if live or not programs else []
+    last = f"k {'kept' if state.keep else 'keep'}" if live else "left right a time"
+    keys = "  ".join((*middle, "p pause", last))
     return Line(pad(f"q quit  h help  Enter lock  s sort  {keys}", columns), "faint")
 
 
@@ -253,4 +271,5 @@ def frame(shown: Shown, state: State, style: Style, columns: int, rows: int) -> 
         body = _lock_table(shown, state, style, columns, room - _HISTOGRAM - 2)
         body += [Line("")] * (room - len(body) - len(below)) + below
     body += [Line("")] * (room - len(body))
-    return [*top, *body[:room], _keys(state, style, columns, live=not shown.steps)]
+    programs = shown.report.futexes is not None
+    return [*top, *body[:room], _keys(state, style, columns, not shown.steps, programs)]

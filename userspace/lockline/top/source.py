@@ -70,8 +70,8 @@ class Follower:
         self._base: Report | None = None
         self._interval: Interval | None = None
         self._reads = 0
-        # Of the view that was shown last: what it is of, when to read it anew, and what was read.
-        self._whole: tuple[object, float, Any] = (None, 0.0, None)
+        # By function: what was read last, when to read it anew, and what was found.
+        self._whole: dict[str, tuple[object, float, Any]] = {}
 
     def close(self) -> None:
         """Let go of the file: the one who writes it can finish it then."""
@@ -103,20 +103,22 @@ class Follower:
         if self._recording is None or self._interval is None:
             return report, ()
         with self._recording.moment():
-            if state.view == "futexes":
-                return replace(report, futexes=self._seldom("futexes", self._futexes, self._recording, report)), ()
+            # Each view has a line on them.
+            if report.futexes is not None or state.view == "futexes":
+                found = self._seldom("futexes", None, self._futexes, self._recording, report)
+                report = replace(report, futexes=found)
             if state.view == "lock":
                 return self._one_lock(self._recording, report, state, (self._interval.id, self._interval.id))
         return report, ()
 
-    def _seldom(self, what: object, read: Callable[..., Any], *arguments: object) -> Any:
+    def _seldom(self, name: str, what: object, read: Callable[..., Any], *arguments: object) -> Any:
         """What a function reads of the whole recording: anew once that is a small part of the time since."""
-        known, due, value = self._whole
+        known, due, value = self._whole.get(name, (None, 0.0, None))
         now = time.monotonic()
         if known != what or now >= due:
             begun = time.process_time()
             value = read(*arguments)
-            self._whole = what, now + (time.process_time() - begun) / _WHOLE_PART, value
+            self._whole[name] = what, now + (time.process_time() - begun) / _WHOLE_PART, value
         return value
 
     @staticmethod
@@ -167,5 +169,5 @@ class Follower:
         known = recording.locks(span)
         return (
             replace(report, locks=(*found, *others), tasks=tasks(weights, waiters, known, kinds, names)),
-            self._seldom(state.selected, with_holders, recording, found, kinds, names) if held else found,
+            self._seldom("holders", state.selected, with_holders, recording, found, kinds, names) if held else found,
         )

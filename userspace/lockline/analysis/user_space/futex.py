@@ -601,4 +601,5 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
         tuple(thread for thread in blocked if thread.futex.id not in idle),
         unseen,
         hidden,
+        length_ns,
     )

@@ -200,7 +200,7 @@ class Futexes:
     """All futexes, those of contended locks first, the one with most waiting first; the buckets; and who is blocked.
 
     unseen: programs in Go whose goroutines wait for mutexes without a futex.  hidden: others, and threads that wait for
-    what their futexes do not tell.
+    what their futexes do not tell.  span_ns: of which time all this is.
     """
 
     futexes: tuple[FutexWaits, ...]
@@ -208,6 +208,7 @@ class Futexes:
     blocked: tuple[BlockedThread, ...] = ()
     unseen: tuple[Goroutines, ...] = ()
     hidden: tuple[HiddenWaits, ...] = ()
+    span_ns: int = 0
 
     def wait_ns(self, nature: str) -> int:
         """All waiting of that nature."""
