@@ -113,6 +113,26 @@ def test_a_text_by_thread_does_not_tell_where_clean_copies_are_read(tmp_path: Pa
     assert any("of the lock or beside it: not shown" in told for told in judged.evidence)
 
 
+def test_one_function_at_both_halves_of_a_pair_is_evidence_for_neither_kind(tmp_path: Path) -> None:
+    """A thread's own count in each half, or one count of all: the halves travel together, and who counts is unknown."""
+
+    def pair(*functions: str) -> Fill:
+        def fill(builder: MemoryBuilder, line: int) -> None:
+            builder.kind = "c2c text"
+            for half in (line, builder.line(LINE + 64)):
+                for number, function in enumerate(functions):
+                    code = builder.code(function, 0x10 + number)
+                    builder.add(half, 0, code, 0, (), loads=300, local_hitm=120, stores=200)
+
+        return fill
+
+    judged = report_of(tmp_path, pair("count_packet")).judgement
+    assert judged.verdict == "too little evidence"
+    assert any("halves travel together" in told and "-NN -c tid,iaddr" in told for told in judged.evidence)
+    # Several functions that change the same bytes do share them.
+    assert verdict_of(tmp_path, pair("get_page", "put_page")) == ("true sharing", "low")
+
+
 def test_a_lock_and_a_little_else_is_the_lock(tmp_path: Path) -> None:
     def fill(builder: MemoryBuilder, line: int) -> None:
         lock_traffic(builder, line)

@@ -404,6 +404,9 @@ def _shared(case: Case) -> Judgement | None:
     if doubt := _taken_along(case):
         doubts.append(doubt)
     if found.kind == "true" and len(found.parts) == 1 and (doubt := _pair_untold(case)):
+        # One function of users that are not known is evidence for neither kind of sharing.
+        if len({row.function for row in found.parts[0].main}) == 1:
+            return case.judge("too little evidence", [*evidence, f"not decided: {doubt}"], found.parts)
         doubts.append(doubt)
     # Members that one CPU has each are of several: one alone would never find the line elsewhere.
     case.proven = found.strength == "proven" or sum(part.users.alone for part in found.parts) > 1
