@@ -97,3 +97,27 @@ def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
         os.close(ours)
         process.wait(DEADLINE_S)
     assert list(scratch.iterdir()) == []
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "none", scratch], check=True)
+    try:
+        # All but little, or it would not pass for a place: the recording takes that, and what says so needs none.
+        (scratch / "all").write_bytes(bytes(290 << 10))
+        done = subprocess.run(
+            [sys.executable, "-m", "lockline", "top", "--once"],
+            cwd=TOP / "userspace",
+            env={**os.environ, "TMPDIR": str(scratch)},
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.count("\n") == 1
+        assert "no space left" in done.stderr.lower()
+        assert [path.name for path in scratch.iterdir()] == ["all"]
+    finally:
+        subprocess.run(["umount", scratch], check=True)

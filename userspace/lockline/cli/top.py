@@ -83,7 +83,7 @@ def _cpu_seconds(pid: int) -> float:
     return seconds
 
 
-def _start(directory: Path, number: int, arguments: argparse.Namespace) -> _Live:
+def _start(directory: Path, number: int, arguments: argparse.Namespace, messages: int) -> _Live:
     path = directory / f"top-{number}.lockline"
     command = ["record", "-q", *end_with_us(), "-I", str(arguments.interval), "-o", str(path)]
     command += ["-d", str(KEPT_SECONDS)]
@@ -92,15 +92,14 @@ def _start(directory: Path, number: int, arguments: argparse.Namespace) -> _Live
     command += [f"--{name}" for name in ("holders", "futex") if getattr(arguments, name)]
     command += ["--futex-stacks", str(_STACKS_A_SECOND)] if arguments.futex else []
     # What it has to say would tear the screen: it is shown at the end.
-    with (directory / "messages").open("ab") as messages:
-        process = spawn(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=messages, start_new_session=True
-        )
+    process = spawn(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=messages, start_new_session=True
+    )
     return _Live(process, path)
 
 
-def _last_message(directory: Path) -> str:
-    text = (directory / "messages").read_text(encoding="utf-8", errors="replace")
+def _last_message(messages: int) -> str:
+    text = os.pread(messages, os.fstat(messages).st_size, 0).decode("utf-8", "replace")
     lines = [line.removeprefix("lockline: ") for line in text.splitlines() if line]
     return lines[-1] if lines else ""
 
@@ -108,13 +107,14 @@ def _last_message(directory: Path) -> str:
 class _Recorder:
     """Runs the collector, anew when its time is over, and reads what it writes."""
 
-    def __init__(self, directory: Path, arguments: argparse.Namespace, style: Style) -> None:
+    def __init__(self, directory: Path, arguments: argparse.Namespace, style: Style, messages: int) -> None:
         self._directory = directory
         self._arguments = arguments
         self._style = style
         self._watched: LineWatch | None = None
         self._number = 0
-        self._live = _start(directory, 0, arguments)
+        self._messages = messages
+        self._live = _start(directory, 0, arguments, self._messages)
         self._follower = Follower(self._live.path)
         self._due = 0.0
 
@@ -142,7 +142,7 @@ class _Recorder:
         """The newest interval; None where there is no newer one.  Raises LocklineError if the collector failed."""
         code = self._live.process.poll()
         if code:
-            raise LocklineError(_last_message(self._directory) or f"top: {NAME} record failed, exit code {code}")
+            raise LocklineError(_last_message(self._messages) or f"top: {NAME} record failed, exit code {code}")
         report = self._follower.next()
         if report is not None:
             self._due = time.monotonic() + self._arguments.interval
@@ -153,7 +153,7 @@ class _Recorder:
             self._follower.close()
             self._live.path.unlink(missing_ok=True)
             self._number += 1
-            self._live = _start(self._directory, self._number, self._arguments)
+            self._live = _start(self._directory, self._number, self._arguments, self._messages)
             self._follower = Follower(self._live.path)
         return None
 
@@ -186,7 +186,10 @@ def _recorder(arguments: argparse.Namespace, style: Style) -> Iterator[_Recorder
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
         directory = stack.enter_context(temporary("top"))
-        recorder = _Recorder(directory, arguments, style)
+        # In memory: on a full disk it says that the disk is full.
+        messages = os.memfd_create("messages", os.MFD_CLOEXEC)
+        stack.callback(os.close, messages)
+        recorder = _Recorder(directory, arguments, style, messages)
         stack.callback(recorder.stop)
         yield recorder
 
