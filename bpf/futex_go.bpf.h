@@ -9,7 +9,7 @@
  * receives), or of the call (wait group).
  *
  * Who wakes one of those that sync parked does so in runtime.readyWithTime(), who sends to one that waits to receive in
- * runtime.send(): an argument names the goroutine.
+ * runtime.send(), who receives from one that waits to send in runtime.recv(): an argument names the goroutine.
  *
  * Part of futex.bpf.c: it has the rows and the events.
  */
@@ -521,7 +521,7 @@ int go_ready(struct pt_regs *regs)
 	return go_made_ready(regs, go_argument(regs));
 }
 
-/* A value goes from one that sends to one that waits to receive. */
+/* A value goes from one that sends to one that waits to receive, or from one that waits to send. */
 SEC("?uprobe")
 int go_hand_over(struct pt_regs *regs)
 {

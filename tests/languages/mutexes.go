@@ -2,8 +2,9 @@
 
 // Eight goroutines: contended (one sync.Mutex), split (a mutex each), idle (a channel), rwmutex (six read, two write),
 // slow (they send to one that is slower), select (the same in a select), source (one of them does), busy (they send,
-// and do nothing else), pool (they take one of two values from a channel, and send it back), workers (they receive jobs
-// from a channel with a buffer, which another one sends), group (each waits for a goroutine that it starts), cond (they wait for a signal).
+// and do nothing else), pool (they take one of two values from a channel, and send it back), semaphore (they send to a
+// channel with two places, and receive again), workers (they receive jobs from a channel with a buffer, which another one
+// sends), group (each waits for a goroutine that it starts), cond (they wait for a signal).
 // Prints "ready", begins at a line of its input, prints "busy" after 500 turns, and at the next line stops and
 // prints how long the goroutines have waited, in nanoseconds: by Go's block profile, which ends a wait when another
 // goroutine lets go, and by their own clock, from the call to the return.  Ends with its input.
@@ -89,6 +90,15 @@ func underReceive(values chan int) {
 }
 
 //go:noinline
+func underSemaphore(places chan int) {
+	begin := time.Now()
+	places <- 1
+	atomic.AddInt64(&took, int64(time.Since(begin)))
+	time.Sleep(8 * time.Millisecond)
+	<-places
+}
+
+//go:noinline
 func underGroup() {
 	var group sync.WaitGroup
 	group.Add(1)
@@ -164,6 +174,8 @@ func main() {
 					underReceive(values)
 					time.Sleep(8 * time.Millisecond)
 					values <- 1
+				case mode == "semaphore":
+					underSemaphore(values)
 				case mode == "workers":
 					underReceive(values)
 				case mode == "group":

@@ -10,7 +10,15 @@ import pytest
 
 from lockline.analysis.selection import Selection
 from lockline.analysis.user_space.futex_waits import CONDITION, LOCK, UNCLEAR, FutexWaits
-from lockline.analysis.user_space.user_evidence import GO_CHANNEL, GO_COND, GO_GROUP, GO_MUTEX, GO_POOL, GO_RWMUTEX
+from lockline.analysis.user_space.user_evidence import (
+    GO_CHANNEL,
+    GO_COND,
+    GO_GROUP,
+    GO_MUTEX,
+    GO_POOL,
+    GO_RWMUTEX,
+    GO_SEMAPHORE,
+)
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from programs import go_environment
@@ -117,7 +125,7 @@ def test_goroutines_that_send(live: Path, recording: Path, program: Path, mode: 
     (channel,), rules, words = of_go(recording, GO_CHANNEL)
     assert channel.nature == nature
     # The address is that of the channel's own lock, for which threads wait by futexes where they meet there.
-    assert {"Go send"} <= set(channel.ops) <= {"Go send", "WAIT", "WAKE"}
+    assert {"Go send"} <= set(channel.ops) <= {"Go send", "Go unlock", "WAIT", "WAKE"}
     assert profile * (1 - SLACK) <= channel.figures.wait_ns <= clock * (1 + SLACK)
     assert ("user-lock" in rules) == (nature == LOCK)
     assert ("main.underSend" in words) == (nature == LOCK)
@@ -143,6 +151,17 @@ def test_a_pool_by_a_channel(live: Path, recording: Path, program: Path) -> None
     assert "user-lock" in rules
     waiting = {frame.symbol for stack in pool.stacks if stack.role == "waiter" for frame in stack.frames}
     assert "main.underReceive" in waiting
+
+
+def test_a_semaphore_by_a_channel(live: Path, recording: Path, program: Path) -> None:
+    """Eight that share two places: who takes a value out has put one in before."""
+    profile, clock = record(live, recording, program, "semaphore")
+    (semaphore,), rules, words = of_go(recording, GO_SEMAPHORE)
+    assert (semaphore.nature, semaphore.sure) == (LOCK, "medium")
+    assert {"Go send", "Go unlock"} <= set(semaphore.ops)
+    assert profile * (1 - SLACK) <= semaphore.figures.wait_ns <= clock * (1 + SLACK)
+    assert "user-lock" in rules
+    assert "main.underSemaphore" in words
 
 
 def test_a_mutex_of_readers_and_writers(live: Path, recording: Path, program: Path) -> None:

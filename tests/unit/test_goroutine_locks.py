@@ -11,6 +11,7 @@ from lockline.analysis.user_space.user_evidence import (
     GO_COND,
     GO_MUTEX,
     GO_POOL,
+    GO_SEMAPHORE,
     Calls,
     Goroutines,
     Seen,
@@ -93,6 +94,32 @@ def test_goroutines_that_receive_what_they_send(sends: tuple[int, ...], both: in
     found = one(recognise([seen], (), WINDOW))
     assert (found.make, found.lock, found.unclear) == (GO_POOL if lock else GO_CHANNEL, lock, False)
     assert unseen_goroutines([seen], WINDOW) == ()
+
+
+@pytest.mark.parametrize("how", [1 << 26, 1 << 27], ids=["send", "select"])
+@pytest.mark.parametrize(
+    ("receives", "both", "wait_ns", "make"),
+    [
+        # A semaphore of two: 18.0 s of eight goroutines in 3 s, 18.0 by its own clock.
+        ((1, 2, 3), 8, 6 * WINDOW, GO_SEMAPHORE),
+        # Receivers that are too slow, and others that send.
+        ((9,), 0, 8 * WINDOW, GO_CHANNEL),
+        # One at a time has it, and hardly anybody else wants it.
+        ((1, 2, 3), 8, WINDOW // 2, GO_CHANNEL),
+    ],
+)
+def test_goroutines_that_send_what_they_receive(
+    how: int, receives: tuple[int, ...], both: int, wait_ns: int, make: str
+) -> None:
+    waits = tuple(Calls(task, ("runtime.chansend1", "main.acquire"), (), 10, 10) for task in (1, 2, 3))
+    wakes = tuple(Calls(task, ("runtime.recv", "runtime.chanrecv1"), (), 10, 0) for task in receives)
+    figures: dict[str, Any] = {"waiters": 8, "wakers": 8, "both": both}
+    seen = word(
+        2, 4096, ops=how, wait_ns=wait_ns, wakes=1000, tasks_woken=1000, waits=waits, wakers_of=wakes, **figures
+    )
+    found = one(recognise([seen], (), WINDOW))
+    assert (found.make, found.lock) == (make, wait_ns > WINDOW)
+    assert ("goroutines wait on average, and those that wait wake each other" in found.why) == (make == GO_SEMAPHORE)
 
 
 def test_goroutines_that_nobody_followed_are_spoken_of() -> None:

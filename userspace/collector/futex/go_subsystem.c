@@ -209,6 +209,19 @@ static int find_parks_of(struct sites *sites, const struct go_probes *go, struct
 	return err == -ENOENT ? 0 : err;
 }
 
+/* Who takes a value from one that waits tells a semaphore from receivers that are too slow. */
+static int find_sends(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
+{
+	struct go_place place;
+	int err =
+		find_parks_of(sites, go, users, tgid, "runtime.chansend", go->bpf->progs.go_send_enter, CHANNEL_PARKS);
+
+	err = err ?: go_place_find(users, tgid, "runtime.recv", GO_SYNC_BYTES, &place);
+	if (!err)
+		add_begin(sites, go->bpf->progs.go_hand_over, &place);
+	return err == -ENOENT ? 0 : err;
+}
+
 /* Who gives a value to one that waits tells those who share a pool from those who wait for work. */
 static int find_receives(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
 {
@@ -279,9 +292,7 @@ static int find_sites(struct sites *sites, const struct go_probes *go, struct us
 	int err = find_locks(sites, go, users, tgid);
 
 	sites->group = SENDS;
-	err = err
-		      ?: find_parks_of(sites, go, users, tgid, "runtime.chansend", go->bpf->progs.go_send_enter,
-				       CHANNEL_PARKS);
+	err = err ?: find_sends(sites, go, users, tgid);
 	err = err ?: find_selects(sites, go, users, tgid);
 	err = err ?: find_receives(sites, go, users, tgid);
 	return err ?: sites->count ? 0 : -ENOENT;

@@ -22,6 +22,7 @@ from lockline.analysis.user_space.user_evidence import (
     GO_ONCE,
     GO_POOL,
     GO_RWMUTEX,
+    GO_SEMAPHORE,
     RWLOCK,
     lock_called,
 )
@@ -209,7 +210,7 @@ def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
         waits=futex.figures.waits,
         waiters=report.window.share(futex.to_blame_ns) or 0.0,
         why=futex.why + told(futex.monitors),
-        goroutines=futex.make in (GO_CHANNEL, GO_MUTEX, GO_ONCE, GO_POOL, GO_RWMUTEX),
+        goroutines=futex.make in (GO_CHANNEL, GO_MUTEX, GO_ONCE, GO_POOL, GO_RWMUTEX, GO_SEMAPHORE),
         rwlock=futex.make == RWLOCK,
         users=tuple(sorted({task.tid for task in futex.tasks if task.tid > 0})),
         processes=tuple(sorted({task.tgid for task in futex.tasks if task.tgid > 0})) if futex.futex.shared else (),

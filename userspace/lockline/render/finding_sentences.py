@@ -38,6 +38,10 @@ SENTENCES: Mapping[str, str] = {
         "Goroutines of {process} wait[ in {where}] to receive what they send each other by a channel, as from a pool"
         " that is too small"
     ),
+    "hot-go-semaphore": (
+        "Goroutines of {process} wait[ in {where}] to send to a channel that they receive from themselves, as for a"
+        " semaphore with too few permits"
+    ),
     "hot-go-channel": "Goroutines of {process} queue to send to a channel[ in {where}]: its receivers are too slow",
     "slow-go-once": "Goroutines of {process} wait for a sync.Once, which another one runs[, in {where}]",
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex[, in {where}]",

@@ -18,6 +18,7 @@ from lockline.analysis.user_space.user_evidence import (
     GO_ONCE,
     GO_POOL,
     GO_RWMUTEX,
+    GO_SEMAPHORE,
 )
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal, without_internals
@@ -37,6 +38,7 @@ OF_GOROUTINES = {
     GO_CHANNEL: "hot-go-channel",
     GO_COND: "hot-go-cond",
     GO_POOL: "hot-go-pool",
+    GO_SEMAPHORE: "hot-go-semaphore",
 }
 # About waiting in user space, which is no part of the locks' in the kernel.
 USER_RULES = (

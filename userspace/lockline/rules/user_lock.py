@@ -51,6 +51,7 @@ from lockline.analysis.user_space.user_evidence import (
     GO_ONCE,
     GO_POOL,
     GO_RWMUTEX,
+    GO_SEMAPHORE,
     JAVA_CLASS,
     JAVA_LOCK,
     JAVA_QUEUE,
@@ -352,6 +353,8 @@ def _remedies(
         return remedy("erlang-table"), remedy("erlang-lock-counter")
     if make in (GO_COND, GO_POOL):
         return remedy("more-of-pool"), remedy("go-block-profile")
+    if make == GO_SEMAPHORE:
+        return remedy("more-permits"), remedy("go-block-profile")
     if make == GO_CHANNEL:
         return remedy("go-more-receivers"), remedy("go-channel-as-lock"), remedy("go-block-profile")
     if make == QT_RWLOCK:

@@ -12,6 +12,7 @@ from lockline.analysis.user_space.user_evidence import (
     GO_ONCE,
     GO_POOL,
     GO_RWMUTEX,
+    GO_SEMAPHORE,
     HALF,
     MOST,
     SEVERAL,
@@ -48,11 +49,18 @@ _GO_MUTEX_OWN = ("sync.runtime_", "sync.(*Mutex).", "internal/sync.")
 HARDLY = 0.1
 
 
+def _behaves_as_lock(entry: Seen, window_ns: int) -> str:
+    return behaves_as_lock((entry,), window_ns).replace("threads", "goroutines")
+
+
 def _channel(entry: Seen, window_ns: int) -> Recognised:
     """Several that queue for a receiver are held back by it.  One that waits may be a source that nobody asks for more.
 
-    A select may wait for another case as well.
+    Where those who receive are those who send, they have a semaphore, or a queue of jobs that they pass on.  A select
+    may wait for another case as well.
     """
+    if why := _behaves_as_lock(entry, window_ns):
+        return Recognised((entry.futex.id,), GO_SEMAPHORE, lock=True, sure="medium", why=why)
     threads = waiting_still((entry,), window_ns)
     several, hardly = threads >= SEVERAL, threads < HARDLY
     alone = bool(entry.total.ops & _GO_SEND)
@@ -73,7 +81,7 @@ def _among_peers(entry: Seen, makes: tuple[str, str], idle: str, window_ns: int)
 
     makes: what it is called in either case.
     """
-    contended = behaves_as_lock((entry,), window_ns).replace("threads", "goroutines")
+    contended = _behaves_as_lock(entry, window_ns)
     why = contended or f"goroutines {idle}: {waiting_still((entry,), window_ns):.1f} wait on average"
     sure = "medium" if contended else "high"
     return Recognised((entry.futex.id,), makes[bool(contended)], lock=bool(contended), sure=sure, why=why)

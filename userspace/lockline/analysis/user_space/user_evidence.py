@@ -26,6 +26,7 @@ JAVA_QUEUE = "java.util.concurrent queue"
 GO_CHANNEL = "Go channel"
 GO_COND = "Go sync.Cond"
 GO_POOL = "Go channel as a pool"
+GO_SEMAPHORE = "Go channel as a semaphore"
 GO_GROUP = "Go sync.WaitGroup"
 GO_MUTEX = "Go sync.Mutex"
 GO_ONCE = "Go sync.Once"
@@ -221,6 +222,7 @@ _CALLED_ON_HEAP = {
     GO_RWMUTEX: "a sync.RWMutex",
     GO_CHANNEL: "a channel of Go",
     GO_POOL: "a channel of Go",
+    GO_SEMAPHORE: "a channel of Go",
     GO_COND: "a sync.Cond",
     RUST_MUTEX: "a Rust Mutex",
     RUST_RWLOCK: "a Rust RwLock",
