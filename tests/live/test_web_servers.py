@@ -15,11 +15,11 @@ import web_servers
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
 from lockline.analysis.user_space.futex_waits import LOCK, PARKED, FutexWaits
-from lockline.analysis.user_space.user_evidence import GIL, GO_MUTEX, MONITOR, ROW_LOCK
+from lockline.analysis.user_space.user_evidence import GIL, GO_MUTEX, MONITOR, ROW_LOCK, TABLE_LOCK
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
 from servers import NoServerError, Server, mariadb, program
-from support import Collector, Recording, wait_for
+from support import Collector, Recording, running, wait_for
 
 CLIENTS = 16
 MS_100 = 100_000_000
@@ -151,12 +151,20 @@ def test_nginx_under_load(live: Path, servers: Servers, recording: Path) -> None
     assert "user-lock" not in {finding.rule for finding in report.findings}
 
 
+def asking(server: Server) -> list[str]:
+    """How to ask MariaDB a question."""
+    (where,) = [word.partition("=")[2] for word in server.load(1, 1) if word.startswith("--mysql-socket=")]
+    return [program("mariadb"), "--no-defaults", f"--socket={where}", "-u", "root", "-N", "-B", "-e"]
+
+
 def counters(server: Server) -> dict[str, int]:
     """MariaDB's own of its row locks."""
-    (where,) = [word.partition("=")[2] for word in server.load(1, 1) if word.startswith("--mysql-socket=")]
-    ask = [program("mariadb"), "--no-defaults", f"--socket={where}", "-u", "root", "-N", "-B", "-e"]
     done = subprocess.run(
-        [*ask, "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock%'"], capture_output=True, text=True, check=True, timeout=60
+        [*asking(server), "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock%'"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     return {name: int(value) for name, value in (line.split() for line in done.stdout.splitlines())}
 
@@ -173,6 +181,31 @@ def test_mariadb_whose_clients_update_one_row(live: Path, servers: Servers, reco
     assert least_ms * (1 - NEAR) <= rows.figures.wait_ns / 1e6 <= (least_ms + waits) * (1 + NEAR)
     assert (report.findings[0].rule, report.findings[0].confidence) == ("user-lock", "high")
     assert "hot-row-lock" in str(report.findings[0])
+
+
+def test_mariadb_whose_table_is_to_be_altered(live: Path, servers: Servers, recording: Path) -> None:
+    """A transaction has read it; ALTER TABLE waits for that, and the readers that come later wait for ALTER TABLE."""
+    server = servers.get("MariaDB")
+    ask = asking(server)
+    reads = "BEGIN; SELECT COUNT(*) FROM test.sbtest1; SELECT SLEEP(100)"
+    waiting = "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table metadata lock'"
+    statements = [reads, "ALTER TABLE test.sbtest1 ADD COLUMN more INT", *[reads] * 3]
+    with ExitStack() as clients:
+        for number, statement in enumerate(statements):
+            clients.enter_context(running(*ask, statement))
+            # The transaction has read when it sleeps; the others come one after the other.
+            state = waiting if number else waiting.replace("Waiting for table metadata lock", "User sleep")
+            asked = [*ask, state]
+            least = max(1, number)
+            wait_for(lambda a=asked, n=least: int(subprocess.check_output(a)) >= n, "a statement that waits")
+        with Collector(live, recording, "--futex", "-p", str(server.pid)), Recording(recording) as result:
+            wait_for(lambda: result.number("SELECT count(*) FROM futex_sample"), "samples")
+            wait_for(lambda: (result.number("SELECT sum(timed_out) FROM futex_total") or 0) > 12, "waits of a second")
+    (tables,) = of_make(report_of(recording), TABLE_LOCK)
+    assert len(tables.words) + 1 >= len(statements) - 1
+    found = report_of(recording).findings[0]
+    assert (found.rule, found.confidence) == ("user-lock", "high")
+    assert "hot-table-lock" in str(found)
 
 
 def test_mariadb_whose_clients_read_one_row(live: Path, servers: Servers, recording: Path) -> None:

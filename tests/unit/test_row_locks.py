@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockline.analysis.user_space.user_evidence import ROW_LOCK, Calls
+from lockline.analysis.user_space.user_evidence import ROW_LOCK, TABLE_LOCK, Calls
 from lockline.analysis.user_space.user_locks import recognise
 from user_words import WINDOW, parked
 
@@ -27,6 +27,21 @@ def test_rows_that_transactions_have_locked(waits: tuple[str, ...], wakes: tuple
     ]
     locks = [lock for lock in recognise(words, (), WINDOW) if lock.lock]
     assert [(lock.make, lock.sure, lock.words) for lock in locks] == [(ROW_LOCK, "high", (2, 3, 4))] * found
+
+
+OPEN_TABLE = ("pthread_cond_timedwait", "MDL_wait::timed_wait", "MDL_context::acquire_lock", "open_table")
+INSIDE = ("pthread_mutex_lock", "MDL_map::find_or_insert", "MDL_context::try_acquire_lock_impl", "open_table")
+
+
+@pytest.mark.parametrize(("waits", "found"), [(OPEN_TABLE, True), (INSIDE, False), (OPEN_TABLE[:1], False)])
+def test_tables_that_others_use(waits: tuple[str, ...], found: bool) -> None:
+    """Nobody wakes them: all of their waits end by a timeout, and begin anew."""
+    words = [
+        replace(entry, wakes=(), total=entry.total._replace(timed_out=entry.total.slept, tasks_woken=0))
+        for entry in parked(waits, ())
+    ]
+    locks = [lock for lock in recognise(words, (), WINDOW) if lock.make == TABLE_LOCK]
+    assert [(lock.sure, lock.lock, set(lock.words)) for lock in locks] == [("high", True, {2, 3, 4})] * found
 
 
 def test_conditions_of_transactions_at_which_no_wait_was_sampled() -> None:

@@ -49,6 +49,7 @@ SENTENCES: Mapping[str, str] = {
     "hot-java-lock": "Threads of {process} wait for a lock of java.util.concurrent[, in {where}]",
     "hot-java-lock-of": "Threads of {process} wait for {lock:short}[, in {where}]",
     "hot-row-lock": "Threads of {process} wait for rows that other transactions have locked[, in {where}]",
+    "hot-table-lock": "Threads of {process} wait for tables that other statements or transactions use[, in {where}]",
     "hot-monitor-of": (
         "Threads of {process} wait for the monitor of class {class_name}[, owned by thread {owner}][, in {where}]"
     ),
@@ -329,6 +330,14 @@ REMEDIES: Mapping[str, str] = {
     "row-lock-which": (
         "the tables innodb_lock_waits and innodb_locks of information_schema (MySQL 8: sys.innodb_lock_waits) name the"
         " row and the statement"
+    ),
+    "table-lock-who": (
+        "`show full processlist` shows who waits for a metadata lock; performance_schema.metadata_locks (MariaDB: the"
+        " plugin metadata_lock_info) shows who has it: end that transaction"
+    ),
+    "table-lock-timeout": (
+        "commit transactions that only read, too, before they wait for anything else; give ALTER TABLE a short"
+        " lock_wait_timeout: all that come after it queue behind it"
     ),
     "java-narrow-lock": (
         "do less between lock() and unlock(); split the lock by key, or use a concurrent collection, StampedLock or"

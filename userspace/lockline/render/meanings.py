@@ -12,6 +12,7 @@ MEANINGS = {
         "Programs wait for their own locks so often that the kernel's table of waiters (the futex hash) is itself a "
         "bottleneck."
     ),
+    "database-lock": "Sessions of PostgreSQL wait for locks on rows or tables.",
     "file-lock": "Tasks wait for a lock on a file (flock, fcntl).",
     "gil-bound": "Python runs one thread of a process at a time. The other threads wait for its global lock, the GIL.",
     "master-lock-bound": "OCaml runs one thread at a time (OCaml 5: one of each domain). The others wait for its lock.",

@@ -81,6 +81,7 @@ from lockline.analysis.user_space.user_evidence import (
     RUST_CHANNEL,
     RUST_RWLOCK,
     RWLOCK,
+    TABLE_LOCK,
     TBB_QUEUE,
     lock_called,
 )
@@ -158,6 +159,7 @@ _CLAIMS = {
     QT_RWLOCK: "hot-rwlock",
     ERLANG_LOCK: "hot-erlang-lock",
     ROW_LOCK: "hot-row-lock",
+    TABLE_LOCK: "hot-table-lock",
 }
 
 # Classes of Java's library; objects of java.lang are what programs lock of their own: an Object, a Class.
@@ -345,6 +347,8 @@ def _remedies(
         return remedy("go-narrow-rwmutex"), remedy("go-block-profile")
     if make == ROW_LOCK:
         return remedy("row-lock-less"), remedy("row-lock-which")
+    if make == TABLE_LOCK:
+        return remedy("table-lock-who"), remedy("table-lock-timeout")
     if make in (ONCE, GO_ONCE, JAVA_CLASS):
         return (remedy("make-once-early"),)
     if make in (RUST_CHANNEL, JAVA_QUEUE, PY_QUEUE, TBB_QUEUE, OWN_QUEUE):
@@ -491,9 +495,14 @@ def _is_pool(futex: FutexWaits) -> bool:
 
 
 def _enough(futex: FutexWaits) -> bool:
-    """Whether the waits are many, or long ones for what is known to be a lock."""
+    """Whether the waits are many, or long ones for what is known to be a lock.
+
+    A wait that ends by a timeout goes on with the next one: together they are long.
+    """
     sure = bool(futex.make) and futex.sure == "high"
-    return futex.figures.waits >= ENOUGH_WAITS or (sure and futex.longest_ns >= LONG_NS)
+    cut = futex.total.timed_out >= _MOSTLY * max(futex.total.slept, 1)
+    longest_ns = futex.waited_ns // max(1, futex.total.waiters) if cut else futex.longest_ns
+    return futex.figures.waits >= ENOUGH_WAITS or (sure and longest_ns >= LONG_NS)
 
 
 def _wants_a_cpu(report: Report, futex: FutexWaits) -> bool:

@@ -29,6 +29,8 @@ _NOT_OWN = (
     *("g_mutex_", "g_rec_mutex_", "g_rw_lock_", "g_cond_", "g_async_queue_"),
     *("GOMP_", "gomp_", "__kmp", "omp_", "semlock"),
     *("ethr_", "erts_proc_lock", "call_into_lisp"),
+    # Locks of tables, in MariaDB and MySQL.
+    *("MDL_wait::", "MDL_context::"),
     # A function of OCaml has a module behind caml.  OCaml 5 has a stack of its own, which a stack of C ends before.
     "caml_",
 )

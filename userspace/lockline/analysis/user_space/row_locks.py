@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Locks that a database keeps on rows of its tables, for which each of its threads waits at a condition of its own."""
+"""Locks that a database keeps on rows and tables, for which each of its threads waits at a condition of its own."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -7,6 +7,7 @@ from itertools import pairwise
 from lockline.analysis.user_space.user_evidence import (
     HALF,
     ROW_LOCK,
+    TABLE_LOCK,
     Processes,
     Recognised,
     Seen,
@@ -27,6 +28,9 @@ _ASKS_FOR_ROW = ("handler::ha_", "handler::read_range_", "handler::multi_range_r
 _CONDITION = ("pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_clockwait")
 # Locks of rows are kept until the transaction ends, and let go of below these (sql/handler.cc).
 _ENDS_TRANSACTION = ("ha_commit_trans", "ha_commit_one_phase", "ha_commit_low", "ha_rollback_trans", "ha_rollback_low")
+
+# Statements wait here for one that changes the table, and that one for transactions that have used it (sql/mdl.cc).
+_WAITS_FOR_TABLE = ("MDL_wait::timed_wait", "MDL_context::acquire_lock")
 
 # Conditions at the same distance from each other, from which on they are of one array.
 _ENOUGH_OF_ARRAY = 4
@@ -91,3 +95,25 @@ def row_locks(processes: Processes, window_ns: int) -> Iterable[Recognised]:
                 why=f"threads that ask for a row wait at a condition of their own: {threads:.1f} on average;"
                 f" {let_go:.0%} of their wakes come from the end of a transaction",
             )
+
+
+def table_locks(processes: Processes, window_ns: int) -> Iterable[Recognised]:
+    """All tables that threads wait for are one lock.
+
+    Such a wait is never idle, and ends each second for a look at the session.
+    """
+    for words in processes.values():
+        waited = [
+            entry
+            for entry in words.values()
+            if not seems_mutex(entry.total) and share_from(entry.waits, _WAITS_FOR_TABLE) >= HALF
+        ]
+        if not waited:
+            continue
+        yield Recognised(
+            tuple(entry.futex.id for entry in by_waiting(waited)),
+            TABLE_LOCK,
+            lock=True,
+            sure="high",
+            why=f"threads wait for locks of tables: {waiting_still(waited, window_ns):.1f} on average",
+        )

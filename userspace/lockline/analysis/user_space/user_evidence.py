@@ -64,6 +64,7 @@ PY_PROCESS_LOCK = "Python multiprocessing.Lock"
 RUBY_GVL = "Ruby GVL"
 RUBY_MUTEX = "Ruby Mutex"
 ROW_LOCK = "database row lock"
+TABLE_LOCK = "database metadata lock"
 RWLOCK = "pthread rwlock"
 BARRIER = "pthread barrier"
 OPENMP_BARRIER = "OpenMP barrier"
@@ -210,6 +211,7 @@ _CALLED = {
     PY_BARRIER: "a Barrier of Python's threading",
     PY_SEMAPHORE: "a Semaphore of Python's threading",
     ROW_LOCK: "locked rows of the database",
+    TABLE_LOCK: "locked tables of the database",
     RUBY_MUTEX: "a Mutex of Ruby",
     RUST_CHANNEL: "a channel of Rust",
     PY_QUEUE: "a queue of Python",

@@ -29,7 +29,7 @@ from lockline.analysis.user_space.python_gil import GROUP, gils
 from lockline.analysis.user_space.python_idle import python_conditions, python_queues
 from lockline.analysis.user_space.python_parked import stops
 from lockline.analysis.user_space.python_waits import SEMLOCK_WAITS, python_waits, tells
-from lockline.analysis.user_space.row_locks import row_locks
+from lockline.analysis.user_space.row_locks import row_locks, table_locks
 from lockline.analysis.user_space.ruby_locks import ruby_locks
 from lockline.analysis.user_space.user_evidence import (
     ANY_BARRIER,
@@ -351,6 +351,7 @@ def recognise(
         java_waits(processes, window_ns),
         parking_lot_conditions(processes, window_ns),
         python_waits(processes, window_ns),
+        table_locks(processes, window_ns),
         row_locks(processes, window_ns),
         pthreads.barriers(processes),
         made(processes, window_ns),
