@@ -343,6 +343,18 @@ def test_help_of_a_finding_a_lock_and_nonsense(capsys: pytest.CaptureFixture[str
         assert f"'{word}' is not a command, a finding or a lock; {hint}\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--lock", "--from", "--sort", "--top", "--html"])
+def test_two_dashes_are_a_value(
+    option: str, example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    try:
+        code: object = cli.main(["report", str(example), f"{option}=--"])
+    except SystemExit as stopped:
+        code = stopped.code
+    assert (code, capsys.readouterr().err.count("\n")) in ((0, 0), (1, 1))
+
+
 def test_each_finding_has_a_meaning() -> None:
     """The rules' names in docs/rules.md, those of causes in docs/why.md, and no others."""
     docs = Path(__file__).parents[2] / "docs"
@@ -460,11 +472,19 @@ def doctor_of(installed: Path, answer: str, *options: str, code: int = 0) -> "su
 
 def test_doctor(installed: Path) -> None:
     text = doctor_of(installed, json.dumps(DOCTOR)).stdout
+    first = "ANSWER  lockline can record lock waits here. It does not see: spinlock first waiter."
+    assert text.startswith(f"{first}\n\nHost\n")
     assert "kernel_release  6.12.0-lab" in text
     assert "on           lock waits             tp_btf; both tracepoints are there" in text
     assert "blind        spinlock first waiter  native; lost: some waits" in text
     assert "2 signals: 1 on, 1 blind" in text
     assert json.loads(doctor_of(installed, json.dumps(DOCTOR), "--format", "json").stdout) == DOCTOR
+
+
+def test_a_doctor_says_first_that_nothing_can_be_recorded(installed: Path) -> None:
+    refused = {"signal": "lock waits", "state": "unavailable", "source": "", "reason": "run as root", "lost": "all"}
+    text = doctor_of(installed, json.dumps(DOCTOR | {"probes": [refused]})).stdout
+    assert text.startswith("ANSWER  lockline cannot record lock waits here: run as root.\n")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import argparse
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from lockline.base.text import Style, clean
 
@@ -19,6 +19,14 @@ class Parser(argparse.ArgumentParser):
     """
 
     elsewhere: Mapping[str, str] = MappingProxyType({})
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Of `--lock=--` the value is `--`: before Python 3.13 it is an empty list, which no command expects."""
+        if action.option_strings and action.nargs is None and arg_strings == ["--"]:
+            value = self._get_value(action, "--")
+            self._check_value(action, value)
+            return value
+        return super()._get_values(action, arg_strings)
 
     def error(self, message: str) -> NoReturn:
         """End with one line and exit code 1 (argparse's 2 would say that something regressed)."""

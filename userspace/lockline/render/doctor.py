@@ -4,13 +4,26 @@
 from lockline.analysis.diagnosis import Diagnosis
 from lockline.base.text import Style, beside, clean, cut, pad, width
 from lockline.render.cpu_pairs import render_hardware
+from lockline.render.screen_parts import LOCK_WAITS, unseen_waiters
 
 _STATES = ("on", "blind", "unavailable", "off")
 
 
+def _answer(diagnosis: Diagnosis, style: Style) -> list[str]:
+    """Whether lockline can record here, and what it does not see; nothing if the collector does not say."""
+    waits = next((probe for probe in diagnosis.probes if probe.signal == LOCK_WAITS), None)
+    if waits is None:
+        return []
+    if waits.state != "on":
+        return [*beside("ANSWER  ", clean(f"lockline cannot record lock waits here: {waits.reason}.", style)), ""]
+    unseen = unseen_waiters(diagnosis.probes)
+    told = f"It does not see: {', '.join(unseen)}." if unseen else "It sees every kind of waiter."
+    return [*beside("ANSWER  ", clean(f"lockline can record lock waits here. {told}", style)), ""]
+
+
 def render(diagnosis: Diagnosis, style: Style) -> str:
-    """Facts, then signals by state, with what is lost without each."""
-    lines = ["Host"]
+    """The answer, facts, then signals by state, with what is lost without each."""
+    lines = [*_answer(diagnosis, style), "Host"]
     names = max((width(clean(name, style)) for name in diagnosis.host), default=0)
     names = min(names, 32)
     for name, fact in diagnosis.host.items():

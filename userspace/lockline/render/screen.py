@@ -19,7 +19,7 @@ from lockline.render.screen_answer import answer_lines
 from lockline.render.screen_findings import EVIDENCE, finding_lines
 from lockline.render.screen_fit import NARROWEST, filled, fitted
 from lockline.render.screen_locks import MARK, locks
-from lockline.render.screen_parts import command, percent_short
+from lockline.render.screen_parts import command, percent_short, unseen_waiters
 
 # Of the begins of waits: fewer losses change nothing on this screen.
 _LOST = 0.001
@@ -45,16 +45,6 @@ _LOSSES = {
 _MOST_BARS = 32
 # The worst interval is no news if it has hardly more than the average.
 _EVEN = 1.1
-# What is not seen bears on the answer only if it is a kind of waiter.
-_WAITERS = (
-    "lock waits",
-    "spinlock first waiter",
-    "spinlock queued waiters",
-    "rwlock waiters",
-    "rwlock readers in interrupt",
-    "rwsem writers that win by spinning",
-    "percpu-rwsem writers behind readers",
-)
 
 
 def when_words(window: Window) -> str:
@@ -146,9 +136,7 @@ def trust_words(report: Report, marked: bool) -> str:
         parts.append(f"the file system did not answer for {duration(report.cost.stalled_ns)}")
     if given_up := report.cost.value("reads_given_up"):
         parts.append(given_up_words(given_up))
-    unseen = [
-        probe.signal for probe in report.probes if probe.signal in _WAITERS and probe.state in ("blind", "unavailable")
-    ]
+    unseen = unseen_waiters(report.probes)
     if unseen:
         parts.append(f"not seen: {unseen[0]}" if len(unseen) == 1 else f"{len(unseen)} kinds of waiters are not seen")
     if differ := sum(loss.events for loss in report.loss if loss.name == TOTALS_DISAGREE):

@@ -2,16 +2,34 @@
 """What first screens of lock waits have in common: small figures, sentences, commands to copy."""
 
 import shlex
+from collections.abc import Iterable
 
 from lockline.analysis.answer import OTHER_LOCKS, user_waiting
 from lockline.analysis.model import Report
 from lockline.base.numbers import average
+from lockline.recording import rows
 
 # Threads or CPUs that wait on average: however sure a cause is, less than this is a small effect.
 SMALL_EFFECT = 0.5
 DEFAULT_RECORDING = "lockline.data"
 # A tenth of one CPU or thread: rules find no fault with less.
 SMALL = 0.1
+LOCK_WAITS = "lock waits"
+# What is not seen bears on the answer only if it is a kind of waiter.
+_WAITERS = (
+    LOCK_WAITS,
+    "spinlock first waiter",
+    "spinlock queued waiters",
+    "rwlock waiters",
+    "rwlock readers in interrupt",
+    "rwsem writers that win by spinning",
+    "percpu-rwsem writers behind readers",
+)
+
+
+def unseen_waiters(probes: Iterable[rows.Probe]) -> list[str]:
+    """The kinds of waiters that a recording does not see."""
+    return [probe.signal for probe in probes if probe.signal in _WAITERS and probe.state in ("blind", "unavailable")]
 
 
 def few_threads(threads: float, who: str = "threads") -> str:
