@@ -293,6 +293,20 @@ def test_a_lock_shows_who_waits_from_where_and_who_holds(shown: Shown) -> None:
     assert "no wait for it in this time" in text(shown, gone)
 
 
+def test_who_waits_most_for_a_lock_comes_first(tmp_path: Path) -> None:
+    """Also where another one waited longer, for this lock and others together."""
+    scene = Scene(tmp_path / "two")
+    scene.builder.lock(2, "other")
+    for lock, who, ns in ((1, "less", 400), (2, "less", 300), (1, "more", 500)):
+        scene.waits(lock, MUTEX, ns * 1000, 4, who, ("here",))
+    scene.builder.finish()
+    shown = Shown(*read_file(tmp_path / "two", None))
+    key = next((lock.name, lock.kind) for lock in shown.report.locks if lock.name != "other")
+    lines = text(shown, State(view="lock", selected=key))
+    at = lines.index("WHO WAITS (most for this lock)")
+    assert [line.split()[2] for line in lines[at + 1 : at + 3]] == ["more", "less"]
+
+
 def test_time_keys_are_of_recordings_alone(shown: Shown) -> None:
     assert keys(shown, "right").step is None
     assert [keys(shown, *pressed, steps=4).step for pressed in (["right"], ["right"] * 9, ["end"], ["a", "left"])] == [

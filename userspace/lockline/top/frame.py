@@ -210,7 +210,8 @@ def _lock(shown: Shown, state: State, style: Style, columns: int) -> list[Line]:
         Line(""),
         Line("WHO WAITS (most for this lock)", "title"),
     ]
-    tasks = [task for task in report.tasks if (task.lock, task.kind) == key]
+    # The report's order is by all that each of them waited for.
+    tasks = sorted((task for task in report.tasks if (task.lock, task.kind) == key), key=lambda task: -task.lock_ns)
     lines += [
         Line(f" {duration(task.lock_ns):>8}  {clean(task.comm, style)} ({task.tid}) {clean(task.cgroup, style)}")
         for task in tasks[:8]
