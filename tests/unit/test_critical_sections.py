@@ -5,6 +5,7 @@ import pytest
 
 from lockline.analysis.user_space.critical_sections import released_in, waited_in
 from lockline.analysis.user_space.futex_waits import LOCK, FutexStack
+from lockline.analysis.user_space.user_evidence import OWN_QUEUE
 from lockline.recording.rows import Frame
 from test_user_rules import MS, of_program
 
@@ -78,4 +79,14 @@ def test_where_one_function_takes_and_another_one_releases(
     stacks = [stack("waiter", *names, samples=9 - at) for at, names in enumerate(waits)]
     stacks += [stack("waker", *names, samples=9 - at) for at, names in enumerate(wakes)]
     futex = of_program(2, LOCK, 5000 * MS, stacks=tuple(stacks))
+    assert (waited_in(futex), released_in(futex)) == section
+
+
+@pytest.mark.parametrize(
+    ("make", "section"), [(OWN_QUEUE, ("Jobs::push", "Jobs::pop")), ("", ("main::{lambda()#1}", "main::{lambda()#1}"))]
+)
+def test_a_queue_has_no_section(make: str, section: tuple[str, str]) -> None:
+    """The closures of its threads may have one name: it is not where they put and take."""
+    stacks = (stack("waiter", "Jobs::push", "main::{lambda()#1}"), stack("waker", "Jobs::pop", "main::{lambda()#1}"))
+    futex = of_program(2, LOCK, 5000 * MS, stacks=stacks, make=make)
     assert (waited_in(futex), released_in(futex)) == section

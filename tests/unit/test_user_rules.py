@@ -389,6 +389,19 @@ def test_a_lock_whose_holder_waits_for_another_one(quiet: Report) -> None:
     assert led.wait_ns + pointed.wait_ns == 890 * MS
 
 
+def test_a_lock_whose_holder_waits_at_a_condition(quiet: Report) -> None:
+    """It waits for another thread's answer: a condition is no lock that is held, nor to blame; both its words count."""
+    looks = tuple(HolderLook("S", "futex", "futex_do_wait", 15, 4096 * 3 ^ word) for word in (0, 4))
+    lock = of_program(2, LOCK, 800 * MS, name="connection", holders=looks)
+    reply = of_program(3, CONDITION, 400 * MS, name="reply", make=CONDITION_VARIABLE, words=(4,))
+    (found,) = find_all(replace(quiet, futexes=Futexes(with_blame((lock, reply)), ())))
+    assert found.impact.wait_ns == 800 * MS
+    assert told(found).title.startswith("The holder of connection waits for another thread with it held")
+    assert "at 100.0% of 30 looks its holder waited at reply, a condition" in told(found).evidence
+    assert "without the lock" in told(found).next[0]
+    assert not any("reply" in line for line in told(found).next)
+
+
 def test_where_the_holder_sleeps() -> None:
     """Two words that it waits at are two lines, and each has its word: no line stands there twice."""
     looks = (HolderLook("S", "futex", "futex_do_wait", 6, 0x1148), HolderLook("S", "futex", "futex_do_wait", 3, 0x114C))

@@ -9,10 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from lockline.analysis.answer import is_spinning
-from lockline.analysis.behind import Places
 from lockline.analysis.episode_model import Episode, Party
 from lockline.analysis.model import Holder, Report
-from lockline.analysis.user_space.futex import place_of
+from lockline.analysis.user_space.futex import place_of, places_of
 from lockline.analysis.user_space.futex_waits import LOCK, PARKED, FutexWaits
 from lockline.analysis.waitgraph import Flow, Node, TimedWait, WaitGraph, critical_path, solve
 from lockline.recording import user_rows
@@ -113,7 +112,7 @@ def _add_futexes(report: Report, futexes: Iterable[FutexWaits], flows: _Flows) -
     """From locks of programs to their holders, and to what these sleep in: another lock, or what is none."""
     asleep_for = _sleepers(report)
     locks = {one.futex.id: one for one in futexes if one.nature in (LOCK, PARKED)}
-    places = Places(map(place_of, locks.values()))
+    places = places_of(locks.values())
     for one in locks.values():
         tgid = one.futex.tgid
         node = _user_lock(one.futex)

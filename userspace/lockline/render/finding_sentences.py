@@ -92,6 +92,10 @@ SENTENCES: Mapping[str, str] = {
         "Threads of {process} wait for a lock that {library} has for itself[, in {call}][, called from {caller}]"
         "[: {lock}]"
     ),
+    "held-over-condition": (
+        "The holder of {lock:short} waits for another thread with it held[, in {where}]: the others of {process} wait"
+        " meanwhile"
+    ),
     "lock-behind": "The holder of {lock:short} waits for {other:short}: look at that one first",
     "lock-kept-for-input": "{owner} waits for input and has {lock}, with {threads} waiting: for that lock, or for work",
     "lock-not-released": "{owner} does not release {lock}, with {threads} waiting[: {stop}]",
@@ -210,6 +214,7 @@ SENTENCES: Mapping[str, str] = {
     "holder-slept": "at {part} of {looks} looks its holder slept[ in {call}][, in the kernel's {function}]",
     "cascade": "{threads:.2f} threads more wait for {lock:short}, whose holder waits for this one",
     "holder-waited-for": "at {part} of {looks} looks its holder waited for {lock:short}",
+    "holder-waited-at": "at {part} of {looks} looks its holder waited at {lock:short}, a condition",
     "holder-waited": "at {part} of {looks} looks its holder waited for another lock of the program",
     "monitor-seen": (
         "at {looks} looks {part} of the waiting threads waited for the monitor of class {class_name}"
@@ -395,6 +400,9 @@ REMEDIES: Mapping[str, str] = {
         " ConcurrentDictionary or Interlocked"
     ),
     "newer-kernel-throttling": "Linux 6.18 and newer: a group's limit does not stop a task inside the kernel",
+    "no-answer-with-it-held": (
+        "wait for the other thread's answer without the lock, or let several ask at once, as by a pool of connections"
+    ),
     "no-sleep-with-it-held": "wait for files, sockets and timers without the lock: copy what is needed, then let it go",
     "one-writer": "or hand the lines to one thread that writes, or give each thread a file of its own",
     "other-allocator": (

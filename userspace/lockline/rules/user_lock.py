@@ -44,6 +44,7 @@ from lockline.analysis.user_space.user_evidence import (
     ATOMICS,
     BEHAVIOUR,
     ERLANG_LOCK,
+    FULL_QUEUES,
     GIL,
     GO_CHANNEL,
     GO_COND,
@@ -85,6 +86,7 @@ from lockline.analysis.user_space.user_evidence import (
     TBB_QUEUE,
     lock_called,
 )
+from lockline.recording import user_rows
 from lockline.rules.common import (
     ENOUGH_WAITS,
     OF_GOROUTINES,
@@ -351,8 +353,6 @@ def _remedies(
         return remedy("table-lock-who"), remedy("table-lock-timeout")
     if make in (ONCE, GO_ONCE, JAVA_CLASS):
         return (remedy("make-once-early"),)
-    if make in (RUST_CHANNEL, JAVA_QUEUE, PY_QUEUE, TBB_QUEUE, OWN_QUEUE):
-        return (remedy("more-receivers"),)
     if make == ERLANG_LOCK:
         return remedy("erlang-table"), remedy("erlang-lock-counter")
     if make in (GO_COND, GO_POOL):
@@ -361,6 +361,8 @@ def _remedies(
         return remedy("more-permits"), remedy("go-block-profile")
     if make == GO_CHANNEL:
         return remedy("go-more-receivers"), remedy("go-channel-as-lock"), remedy("go-block-profile")
+    if make in FULL_QUEUES:
+        return (remedy("more-receivers"),)
     if make == QT_RWLOCK:
         return (remedy("shorten-rwlock"),)
     if make in (RWLOCK, RUST_RWLOCK):
@@ -372,9 +374,15 @@ def _remedies(
     return (remedy("record-user-stacks", process=process),)
 
 
-def _other(futex: FutexWaits) -> UserLock | None:
-    """The lock that those who have this one mostly wait for."""
-    if futex.behind is None or futex.behind[1] <= _MOSTLY:
+def _is_lock(report: Report, futex: user_rows.Futex) -> bool:
+    """Whether it is a lock, and no condition."""
+    found = report.futexes.futexes if report.futexes is not None else ()
+    return any(one.nature == LOCK for one in found if one.futex.id == futex.id)
+
+
+def _other(report: Report, futex: FutexWaits, lock: bool) -> UserLock | None:
+    """What those who have this lock mostly wait for: another lock, or else a condition."""
+    if futex.behind is None or futex.behind[1] <= _MOSTLY or _is_lock(report, futex.behind[0]) != lock:
         return None
     return UserLock(futex.behind[0].name, futex.behind[0].object)
 
@@ -390,11 +398,13 @@ def _of_chain(report: Report, futex: FutexWaits) -> list[Fact]:
         other, at = futex.behind
         lock = UserLock(other.name, other.object)
         looks = Measure(_looks(futex), "looks")
-        found.append(fact("holder-waited-for", part=part(at, "the looks"), looks=looks, lock=lock))
+        what = "holder-waited-for" if _is_lock(report, other) else "holder-waited-at"
+        found.append(fact(what, part=part(at, "the looks"), looks=looks, lock=lock))
     return found
 
 
 def _claim(
+    report: Report,
     futex: FutexWaits,
     process: Process,
     lock: UserLock,
@@ -402,9 +412,12 @@ def _claim(
     library: CLibraryLock | LibraryLock | None,
     waiting: float,
 ) -> Fact:
-    other = _other(futex)
+    other = _other(report, futex, True)
     if other is not None:
         return fact("lock-behind", process=process, lock=lock, other=other)
+    if _other(report, futex, False) is not None:
+        where = waited_in(futex)
+        return fact("held-over-condition", process=process, lock=lock, where=Function(where) if where else None)
     if asleep is not None:
         return fact("held-over-sleep", process=process, lock=lock, call=_call(asleep))
     if isinstance(library, LibraryLock):
@@ -562,7 +575,7 @@ def find(report: Report) -> list[Finding]:
             evidence += _wanted_in(futex)
         if futex.make == PY_OBJECT:
             evidence += _objects_in(futex)
-        asleep, other = _sleeps_in(futex), _other(futex)
+        asleep, other, condition = _sleeps_in(futex), _other(report, futex, True), _other(report, futex, False)
         rule = HELD_OVER_SLEEP if asleep else _RULES.get(futex.make, "user-lock")
         process = Process(futex.futex.comm, futex.futex.tgid)
         found.append(
@@ -571,6 +584,7 @@ def find(report: Report) -> list[Finding]:
                 subject=lock,
                 confidence="high" if owners or library or (futex.make and futex.sure == "high") else "medium",
                 claim=_claim(
+                    report,
                     futex,
                     process,
                     lock if lock.name else lock_called(futex.futex, futex.make),
@@ -581,6 +595,7 @@ def find(report: Report) -> list[Finding]:
                 evidence=tuple(evidence),
                 remedies=((remedy("shorten-other", other=other, lock=lock),) if other else ())
                 + (remedy("no-sleep-with-it-held"),) * bool(asleep)
+                + (remedy("no-answer-with-it-held"),) * bool(condition)
                 + (remedy("wake-without-it"),) * (woken >= _MOSTLY)
                 + (
                     _of_library(library)

@@ -3,7 +3,7 @@
 
 A function that takes a lock and releases it is on both.  Where one function takes the lock and another one releases it
 (a wrapper of a program's own, a guard's constructor and destructor), the section is in the innermost function that
-calls both.
+calls both.  A queue has none: those who put there and those who take have nothing in common.
 """
 
 import re
@@ -15,6 +15,7 @@ from typing import TypeAlias
 from lockline.analysis.user_space.futex_waits import FutexStack, FutexWaits
 from lockline.analysis.user_space.program_functions import heaviest_name, is_own, own_name
 from lockline.analysis.user_space.run_times import JAVA_CODE
+from lockline.analysis.user_space.user_evidence import FULL_QUEUES
 from lockline.recording.rows import Frame
 
 _GO_DEFER = re.compile(r"\.deferwrap\d+$")
@@ -84,11 +85,14 @@ def most_released(futexes: Sequence[FutexWaits]) -> str:
 
 def waited_in(futex: FutexWaits) -> str:
     """The program's function that most of the sampled waits are in; '' if none is known."""
-    return _innermost(_waits((futex,)), _wakes((futex,)))
+    waits = _waits((futex,))
+    return _innermost(waits, () if futex.make in FULL_QUEUES else _wakes((futex,)))
 
 
 def released_in(futex: FutexWaits) -> str:
     """The program's function that most of the sampled wakes come from; '' if none is known."""
+    if futex.make in FULL_QUEUES:
+        return _innermost(_wakes((futex,)), ())
     return most_released((futex,))
 
 

@@ -33,6 +33,7 @@ from lockline.analysis.user_space.go_locks import unseen_goroutines
 from lockline.analysis.user_space.hidden_waits import HiddenWaits, hidden_waits
 from lockline.analysis.user_space.java_monitors import monitors_of
 from lockline.analysis.user_space.parked import Word, parked
+from lockline.analysis.user_space.python_gil import GROUP
 from lockline.analysis.user_space.user_evidence import (
     CONDITION_VARIABLE,
     GO_MUTEX,
@@ -210,9 +211,20 @@ def place_of(one: FutexWaits) -> Place:
     return Place(one.futex.id, one.futex.tgid, one.futex.address, bool(one.futex.shared), users)
 
 
+def places_of(found: Iterable[FutexWaits]) -> Places:
+    """Where futexes are; a condition variable of glibc has two words, at which threads wait in turns."""
+    places = []
+    for entry in found:
+        place = place_of(entry)
+        if entry.make == CONDITION_VARIABLE and entry.words:
+            places.append(replace(place, address=place.address ^ GROUP))
+        places.append(place)
+    return Places(places)
+
+
 def with_blame(found: Sequence[FutexWaits]) -> tuple[FutexWaits, ...]:
     """The futexes, with what holders of one lock that wait for another one make of it."""
-    places = Places(map(place_of, found))
+    places = places_of(found)
     by_id = {entry.futex.id: entry for entry in found}
     edges = {}
     for entry in found:
@@ -222,16 +234,20 @@ def with_blame(found: Sequence[FutexWaits]) -> tuple[FutexWaits, ...]:
             edges[entry.futex.id] = edge
     if not edges:
         return tuple(found)
-    blamed = blame({id_: entry.waited_ns for id_, entry in by_id.items()}, edges)
+    # A condition is nothing to blame: whoever waits there has the lock meanwhile.
+    at_conditions = {id_: edge for id_, edge in edges.items() if by_id[edge.other].nature != LOCK}
+    to_locks = {id_: edge for id_, edge in edges.items() if id_ not in at_conditions}
+    blamed = blame({id_: entry.waited_ns for id_, entry in by_id.items()}, to_locks)
     return tuple(
         replace(
             entry,
-            behind=None if one.behind is None else (by_id[one.behind.other].futex, one.behind.part),
+            behind=None if edge is None else (by_id[edge.other].futex, edge.part),
             before=tuple((by_id[other].futex, ns) for other, ns in one.before),
             blamed_ns=one.ns,
         )
         for entry in found
         for one in (blamed[entry.futex.id],)
+        for edge in (one.behind or at_conditions.get(entry.futex.id),)
     )
 
 

@@ -40,7 +40,7 @@ ABSL_MUTEX = "absl::Mutex"
 FOLLY_MUTEX = "folly mutex"
 TBB_MUTEX = "TBB mutex"
 TBB_QUEUE = "TBB queue"
-OWN_QUEUE = "queue of the program's own"
+OWN_QUEUE = "full queue"
 ERLANG_LOCK = "Erlang lock"
 NET_MONITOR = ".NET monitor"
 NET_LOCK = ".NET lock"
@@ -74,6 +74,8 @@ CONDITION_VARIABLE = "condition variable"
 ONCE = "one-time initialization"
 BEHAVIOUR = "unknown make"
 
+# Queues and channels that threads wait to put into: others take from them.
+FULL_QUEUES = (GO_CHANNEL, JAVA_QUEUE, OWN_QUEUE, PY_QUEUE, RUST_CHANNEL, TBB_QUEUE)
 # Locks of an interpreter: whoever has it computes.
 INTERPRETERS = (GIL, PYPY_GIL, OCAML_LOCK, RUBY_GVL)
 
