@@ -96,6 +96,10 @@ SENTENCES: Mapping[str, str] = {
         "The holder of {lock:short} waits for another thread with it held[, in {where}]: the others of {process} wait"
         " meanwhile"
     ),
+    "queue-behind": (
+        "{process} waits[ in {where}] for room in a queue: who takes from it[, {stage},] waits for room in the next"
+        " one: look there first"
+    ),
     "lock-behind": "The holder of {lock:short} waits for {other:short}: look at that one first",
     "lock-kept-for-input": "{owner} waits for input and has {lock}, with {threads} waiting: for that lock, or for work",
     "lock-not-released": "{owner} does not release {lock}, with {threads} waiting[: {stop}]",
@@ -212,6 +216,7 @@ SENTENCES: Mapping[str, str] = {
     "still-waits": "{waits} wait{waits:s} had not ended, the oldest after {age}",
     "holder-ran": "at {part} of {looks} looks its holder ran, or waited for a CPU",
     "holder-slept": "at {part} of {looks} looks its holder slept[ in {call}][, in the kernel's {function}]",
+    "stage-before": "{threads:.2f} more wait for those who wait here to take from their queue",
     "cascade": "{threads:.2f} threads more wait for {lock:short}, whose holder waits for this one",
     "holder-waited-for": "at {part} of {looks} looks its holder waited for {lock:short}",
     "holder-waited-at": "at {part} of {looks} looks its holder waited at {lock:short}, a condition",
@@ -400,6 +405,7 @@ REMEDIES: Mapping[str, str] = {
         " ConcurrentDictionary or Interlocked"
     ),
     "newer-kernel-throttling": "Linux 6.18 and newer: a group's limit does not stop a task inside the kernel",
+    "next-stage": "make the next stage faster first: this queue is full because that one is",
     "no-answer-with-it-held": (
         "wait for the other thread's answer without the lock, or let several ask at once, as by a pool of connections"
     ),

@@ -389,6 +389,10 @@ def _other(report: Report, futex: FutexWaits, lock: bool) -> UserLock | None:
 
 def _of_chain(report: Report, futex: FutexWaits) -> list[Fact]:
     """Evidence of locks that are waited for with this one held, and the other way round."""
+    if futex.make in FULL_QUEUES:
+        before = sum(ns_ for _, ns_ in futex.before)
+        told = share(report, before) >= USER_WORTH_TELLING
+        return [fact("stage-before", threads=Measure(share(report, before), "threads"))] if told else []
     found = [
         fact("cascade", threads=Measure(share(report, ns_), "threads"), lock=UserLock(other.name, other.object))
         for other, ns_ in futex.before
@@ -398,24 +402,36 @@ def _of_chain(report: Report, futex: FutexWaits) -> list[Fact]:
         other, at = futex.behind
         lock = UserLock(other.name, other.object)
         looks = Measure(_looks(futex), "looks")
-        what = "holder-waited-for" if _is_lock(report, other) else "holder-waited-at"
-        found.append(fact(what, part=part(at, "the looks"), looks=looks, lock=lock))
+        at_looks = part(at, "the looks")
+        if _is_lock(report, other):
+            found.append(fact("holder-waited-for", part=at_looks, looks=looks, lock=lock))
+        else:
+            found.append(fact("holder-waited-at", part=at_looks, looks=looks, lock=lock))
     return found
 
 
 def _claim(
-    report: Report,
     futex: FutexWaits,
     process: Process,
     lock: UserLock,
     asleep: HolderLook | None,
     library: CLibraryLock | LibraryLock | None,
     waiting: float,
+    other: UserLock | None = None,
+    condition: UserLock | None = None,
 ) -> Fact:
-    other = _other(report, futex, True)
+    """What is said of it.  other, condition: a lock, or a condition, that its holders wait for."""
+    if other is not None and futex.make in FULL_QUEUES:
+        stage, put = released_in(futex), waited_in(futex)
+        return fact(
+            "queue-behind",
+            process=process,
+            where=Function(put) if put else None,
+            stage=Function(stage) if stage else None,
+        )
     if other is not None:
         return fact("lock-behind", process=process, lock=lock, other=other)
-    if _other(report, futex, False) is not None:
+    if condition is not None:
         where = waited_in(futex)
         return fact("held-over-condition", process=process, lock=lock, where=Function(where) if where else None)
     if asleep is not None:
@@ -576,6 +592,7 @@ def find(report: Report) -> list[Finding]:
         if futex.make == PY_OBJECT:
             evidence += _objects_in(futex)
         asleep, other, condition = _sleeps_in(futex), _other(report, futex, True), _other(report, futex, False)
+        stage = other is not None and futex.make in FULL_QUEUES
         rule = HELD_OVER_SLEEP if asleep else _RULES.get(futex.make, "user-lock")
         process = Process(futex.futex.comm, futex.futex.tgid)
         found.append(
@@ -584,21 +601,24 @@ def find(report: Report) -> list[Finding]:
                 subject=lock,
                 confidence="high" if owners or library or (futex.make and futex.sure == "high") else "medium",
                 claim=_claim(
-                    report,
                     futex,
                     process,
                     lock if lock.name else lock_called(futex.futex, futex.make),
                     asleep,
                     library,
                     waiting,
+                    other,
+                    condition,
                 ),
                 evidence=tuple(evidence),
-                remedies=((remedy("shorten-other", other=other, lock=lock),) if other else ())
+                remedies=((remedy("shorten-other", other=other, lock=lock),) if other and not stage else ())
                 + (remedy("no-sleep-with-it-held"),) * bool(asleep)
                 + (remedy("no-answer-with-it-held"),) * bool(condition)
                 + (remedy("wake-without-it"),) * (woken >= _MOSTLY)
                 + (
-                    _of_library(library)
+                    (remedy("next-stage"),)
+                    if stage
+                    else _of_library(library)
                     if library is not None
                     else _of_writers(futex)
                     if futex.behind_readers

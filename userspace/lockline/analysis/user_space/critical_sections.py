@@ -102,3 +102,10 @@ def waits_by_function(futex: FutexWaits) -> Counter[str]:
     for names, samples in _waits((futex,)):
         found[names[0]] += samples
     return found
+
+
+def waits_with(futex: FutexWaits, function: str) -> float:
+    """The part of the sampled waits, of stacks with a function of the program, that have this one; 0 to 1."""
+    waits = _waits((futex,))
+    every = sum(samples for _, samples in waits)
+    return sum(samples for names, samples in waits if function in names) / every if every else 0.0

@@ -34,6 +34,7 @@ from lockline.analysis.user_space.hidden_waits import HiddenWaits, hidden_waits
 from lockline.analysis.user_space.java_monitors import monitors_of
 from lockline.analysis.user_space.parked import Word, parked
 from lockline.analysis.user_space.python_gil import GROUP
+from lockline.analysis.user_space.stages import next_stages
 from lockline.analysis.user_space.user_evidence import (
     CONDITION_VARIABLE,
     GO_MUTEX,
@@ -222,11 +223,11 @@ def places_of(found: Iterable[FutexWaits]) -> Places:
     return Places(places)
 
 
-def with_blame(found: Sequence[FutexWaits]) -> tuple[FutexWaits, ...]:
-    """The futexes, with what holders of one lock that wait for another one make of it."""
+def with_blame(found: Sequence[FutexWaits], window_ns: int = 0) -> tuple[FutexWaits, ...]:
+    """The futexes, with what holders of one lock that wait for another one make of it; likewise of full queues."""
     places = places_of(found)
     by_id = {entry.futex.id: entry for entry in found}
-    edges = {}
+    edges = next_stages(found, window_ns)
     for entry in found:
         looks = [(places.behind(place_of(entry), look.behind), look.looks) for look in entry.holders]
         edge = behind_of(looks)
@@ -273,6 +274,7 @@ def _in_detail(
     found: Sequence[FutexWaits],
     samples: Mapping[int, Sequence[user_rows.FutexSample]],
     waiters: Mapping[int, rows.Waiter],
+    window_ns: int,
 ) -> tuple[FutexWaits, ...]:
     """The futexes, the first ones with their tasks and stacks."""
     first = found[:FUTEXES_IN_DETAIL]
@@ -295,7 +297,7 @@ def _in_detail(
         )
         for entry in first
     ]
-    return with_blame((*detailed, *found[len(detailed) :]))
+    return with_blame((*detailed, *found[len(detailed) :]), window_ns)
 
 
 def _word(entry: FutexWaits, samples: Iterable[user_rows.FutexSample], waiters: Mapping[int, rows.Waiter]) -> Word:
@@ -612,7 +614,7 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     rank = {nature: place for place, nature in enumerate(NATURES)}
     found.sort(key=lambda entry: (rank[entry.nature], -entry.figures.wait_ns, entry.futex.id))
     return Futexes(
-        _in_detail(recording, found, samples, waiters),
+        _in_detail(recording, found, samples, waiters, length_ns),
         _buckets(recording, known, locks),
         tuple(thread for thread in blocked if thread.futex.id not in idle),
         unseen,
