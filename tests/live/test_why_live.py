@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from cgroups import cgroup, cgroup_mounts
 from lockline.cli import main as cli
-from lockline.cli.why_counters import descendants_of, text_of
+from lockline.cli.why_counters import descendants_of, text_of, threads_of
 from lockline.cli.why_sleeps import look_at_sleeps
 from lockline.cli.why_spins import look_at_spins
 from lockline.cli.why_still import stopped_now
@@ -65,6 +66,42 @@ def test_what_keeps_the_holder(incident: str, keeps: str, action: str, tmp_path:
         verdict = why(tmp_path, "-p", str(load.pid), "-d", "10")["verdict"]
     assert keeps in verdict["title"]
     assert action in verdict["remedies"][0]
+
+
+_DEADLOCK = """
+import threading, time
+first, second = threading.Lock(), threading.Lock()
+def transfer(one, other):
+    with one:
+        time.sleep(0.3)
+        with other:
+            pass
+def ask():
+    time.sleep(0.6)
+    with first:
+        pass
+for work, locks in ((transfer, (first, second)), (transfer, (second, first)), (ask, ()), (ask, ())):
+    threading.Thread(target=work, args=locks).start()
+print("started", flush=True)
+"""
+
+
+@pytest.mark.alone
+def test_a_deadlock_of_locks_that_name_no_owner(tmp_path: Path) -> None:
+    """Two threads of Python wait for each other, and two more for one of them: three stand at one lock."""
+    with planted((sys.executable, "-c", _DEADLOCK), tmp_path) as program:
+        wait_for(lambda: len(threads_of(program.pid, 9)) == 5, "threads")
+        wait_for(
+            lambda: any(
+                one.kind == "python" and one.threads == 3
+                for one in look_at_sleeps(Target(("-p", str(program.pid)), "", (program.pid,)), 1).standing
+            ),
+            "threads that stand still",
+        )
+        verdict = why(tmp_path, "-p", str(program.pid), "-d", "10")["verdict"]
+    assert (verdict["kind"], verdict["confidence"]) == ("cause", "medium")
+    assert "3 threads of python" in verdict["title"]
+    assert "py-spy dump" in verdict["remedies"][0]
 
 
 @pytest.mark.alone

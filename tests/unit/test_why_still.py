@@ -68,6 +68,16 @@ def test_where_threads_wait_for_futexes() -> None:
         (("pthread_cond_wait", "pop", "__pthread_mutex_lock"), "other", "pop"),
         (("__new_sem_wait_slow64.constprop.0", "pop"), "semaphore", "pop"),
         (("__pthread_once_slow", "config"), "once", "config"),
+        # A run time's own function says more than the C library's below it.
+        (("pthread_cond_wait", "os::PlatformEvent::park", "ObjectMonitor::EnterI", "ObjectMonitor::enter"), "java", ""),
+        (("pthread_cond_wait", "ObjectMonitor::wait", "JVM_MonitorWait", "ObjectMonitor::enter"), "other", ""),
+        (("pthread_cond_wait", "ObjectMonitor::ReenterI", "ObjectMonitor::wait"), "java", "ObjectMonitor::wait"),
+        (("syscall", "<std::sys::sync::mutex::futex::Mutex>::lock_contended", "pay"), "rust", "pay"),
+        (("syscall", "std::sys::sync::condvar::futex::Condvar::wait", "pay"), "other", ""),
+        (("__new_sem_wait_slow64", "PyThread_acquire_lock_timed", "lock_PyThread_acquire_lock", "f"), "python", "f"),
+        (("runtime.futex", "runtime.futexsleep", "runtime.notesleep"), "go", "runtime.notesleep"),
+        # Far away it is left from an earlier call.
+        (("pthread_cond_wait", *"abcdefgh", "ObjectMonitor::enter"), "other", ""),
         ((), "other", ""),
     ],
 )
@@ -119,6 +129,43 @@ def stand(waiters: list[Waiter], owner: int = 0, alive: bool = True) -> tuple[St
         return None if 9 in but else (9, "maker", "hrtimer_nanosleep")
 
     return standing_of(waiters, lambda _, __: owner, lambda _: alive, in_once)
+
+
+RUST = ("syscall", "<std::sys::sync::mutex::futex::Mutex>::lock_contended", "pay")
+PYTHON = ("__new_sem_wait_slow64", "PyThread_acquire_lock_timed", "lock_PyThread_acquire_lock")
+JAVA = ("pthread_cond_wait", "os::PlatformEvent::park", "ObjectMonitor::EnterI", "ObjectMonitor::enter")
+
+
+@pytest.mark.parametrize(
+    ("functions", "words", "told"),
+    [
+        # Two locks: each has waiters.
+        (RUST, (1, 1, 2), ("user-lock", "likely", "medium", "see-all-stacks")),
+        # One lock: workers in line behind the one that waits for a job look the same.
+        (RUST, (1, 1, 1), ("user-lock", "likely", "low", "see-all-stacks")),
+        # Each thread of Java has a word of its own.
+        (JAVA, (1, 2, 3), ("user-lock", "likely", "medium", "java-thread-print")),
+        (PYTHON, (1, 1, 1), ("user-lock", "likely", "medium", "python-dump")),
+        # Who waits for a queue or an event has a lock of its own.
+        (PYTHON, (1, 2, 3), None),
+        (("runtime.futex", "runtime.futexsleep"), (1, 2, 3), ("goroutines-at-rest", "not testable", "low", "")),
+    ],
+)
+def test_threads_that_stand_at_locks_of_a_run_time(
+    functions: tuple[str, ...], words: tuple[int, ...], told: tuple[str, str, str, str] | None
+) -> None:
+    waiters = [Waiter(100, 101 + at, "server", 0x7F00 + 8 * word, functions) for at, word in enumerate(words)]
+    sleeps = replace(NOBODY_SLEEPS, standing=stand(waiters))
+    known = known_of(observation("totals", sleeps=sleeps), observation("futex", user_waiters=0.0, sleeps=sleeps))
+    known = replace(known, target=OF_PROGRAM)
+    found = [one for one in hypotheses(known) if one.subject == Process("server", 100)]
+    remedies = [one.remedies[0].action if one.remedies else "" for one in found]
+    assert [(one.cause, one.state, one.sure, what) for one, what in zip(found, remedies, strict=True)] == (
+        [told] if told is not None else []
+    )
+    verdict = judge(known, "nothing left to try")
+    assert verdict.kind == ("cause" if told is not None and told[1] == "likely" else "nothing")
+    assert verdict.kind == "cause" or told is None or verdict.sure != "high"
 
 
 def test_an_owner_that_has_ended() -> None:

@@ -1,13 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What threads that do not go on say of causes: they are stopped, or wait for what nobody will end."""
 
+from collections.abc import Mapping
+
 from lockline.analysis.findings import Function, Measure, Process, Remedy, Task, Text, UserLock, fact, remedy
 from lockline.investigation.model import Evidence, Hypothesis, Investigation
-from lockline.investigation.stops import Standing, Stop
+from lockline.investigation.stops import Standing, Stop, WaitKind
 
 STOPPED = "stopped"
 # Claims whose culprit has ended.
 NOBODY_LEFT = ("why-owner-gone",)
+# What threads stand at.
+_RUN_TIMES: Mapping[WaitKind, str] = {
+    "java": "Java monitors",
+    "rust": "a Mutex or RwLock of Rust",
+    "python": "a lock of Python's threading",
+}
 # Of a process's threads, on average, from which on that is reported.
 _ENOUGH = 0.25
 
@@ -91,6 +99,13 @@ def _waiting(one: Standing, looks: int) -> Evidence:
     return Evidence(told, True, looks)
 
 
+def _ask_run_time(kind: WaitKind, process: Process) -> Remedy:
+    """What says who has the lock that threads stand at."""
+    if kind == "java":
+        return remedy("java-thread-print", process=process)
+    return remedy("python-dump", process=process) if kind == "python" else remedy("see-all-stacks", process=process)
+
+
 def _of_standing(number: int, one: Standing) -> Hypothesis | None:
     process, threads = Process(one.comm, one.tgid), Measure(one.threads, "threads")
     if one.kind == "mutex" and one.gone:
@@ -120,6 +135,29 @@ def _of_standing(number: int, one: Standing) -> Hypothesis | None:
             remedies=(remedy("see-what-owner-does", process=process),),
             sure="medium",
         )
+    if one.kind in _RUN_TIMES:
+        own = one.kind == "rust" and one.function and not one.function.startswith(("std::", "core::", "<"))
+        # Workers in line for a job wait for one Mutex of Rust, and one of them waits for the job with it.
+        in_line = one.kind == "rust" and one.words == 1
+        return Hypothesis(
+            cause="user-lock",
+            subject=process,
+            state="likely",
+            waiters=float(one.threads),
+            claim=fact(
+                "why-stand-at-locks",
+                threads=threads,
+                process=process,
+                lock=Text(_RUN_TIMES[one.kind]),
+                function=Function(one.function) if own else None,
+            ),
+            evidence=(
+                Evidence(fact("why-did-not-run", threads=threads), True, number),
+                Evidence(fact("why-may-be-in-line") if in_line else fact("why-may-be-deadlock"), not in_line, number),
+            ),
+            remedies=(_ask_run_time(one.kind, process),),
+            sure="low" if in_line else "medium",
+        )
     if one.kind == "once" and one.owner:
         owner = Task(one.owner_comm, one.owner)
         inside = Function(one.owner_in) if one.owner_in else None
@@ -132,6 +170,15 @@ def _of_standing(number: int, one: Standing) -> Hypothesis | None:
             evidence=(_waiting(one, number), Evidence(fact("why-once-in", owner=owner, function=inside), True, number)),
             remedies=(remedy("see-what-owner-does", process=Process("", one.tgid)),),
             sure="high",
+        )
+    if one.kind == "go":
+        return Hypothesis(
+            cause="goroutines-at-rest",
+            subject=process,
+            state="not testable",
+            waiters=0.0,
+            claim=fact("why-goroutines-at-rest", process=process),
+            evidence=(Evidence(fact("why-ask-goroutines", process=process), False, number),),
         )
     if one.kind == "semaphore":
         against = fact("why-idle-or-not", process=process)
@@ -157,5 +204,7 @@ def of_stops(known: Investigation) -> list[Hypothesis]:
     steps = [(step.number, seen.sleeps) for step, seen in known.observations if seen.sleeps is not None]
     if steps:
         number, sleeps = steps[-1]
-        found += [made for one in sleeps.standing if (made := _of_standing(number, one)) is not None]
+        # Idle programs in Go are on many machines: it counts where somebody asks about one.
+        asked = [one for one in sleeps.standing if one.kind != "go" or known.target.tgids]
+        found += [made for one in asked if (made := _of_standing(number, one)) is not None]
     return found

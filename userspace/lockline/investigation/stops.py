@@ -10,13 +10,29 @@ from lockline.analysis.sleep_functions import StopKind, stop_of
 from lockline.base.values import dataclass
 
 # What a thread waits for, by the C library's function that it called.
-WaitKind: TypeAlias = Literal["mutex", "once", "semaphore", "other"]
+WaitKind: TypeAlias = Literal["mutex", "once", "semaphore", "java", "rust", "python", "go", "other"]
 _CALLS: tuple[tuple[tuple[str, ...], WaitKind], ...] = (
     (("pthread_cond_", "__pthread_cond_", "pthread_barrier_", "pthread_join", "__pthread_clockjoin"), "other"),
     (("sem_wait", "__new_sem_wait", "sem_clockwait", "__sem_wait", "do_futex_wait"), "semaphore"),
     (("pthread_once", "__pthread_once"), "once"),
     (("pthread_mutex_lock", "__pthread_mutex_lock", "___pthread_mutex_lock"), "mutex"),
 )
+
+# The same by a run time's own function, which the C library's lies under: it says more.  HotSpot's
+# src/hotspot/share/runtime/objectMonitor.cpp; Rust's library/std/src/sys/sync/; Modules/_threadmodule.c of CPython.
+_RUN_TIMES: tuple[tuple[tuple[str, ...], WaitKind], ...] = (
+    (("ObjectMonitor::wait", "Unsafe_Park", "JavaThread::sleep", "condvar::futex::Condvar", "thread::park"), "other"),
+    (("ObjectMonitor::EnterI", "ObjectMonitor::enter", "ObjectMonitor::ReenterI"), "java"),
+    (("mutex::futex::Mutex", "rwlock::futex::RwLock"), "rust"),
+    (("lock_PyThread_acquire_lock", "rlock_acquire"), "python"),
+    # An idle thread of Go: a goroutine that waits has none.
+    (("runtime.futexsleep",), "go"),
+)
+_OF_RUN_TIMES = ("java", "rust", "python", "go")
+# A run time's function lies near the leaf; what is further away may be left from earlier calls.
+_NEAR = 8
+# A thread that waits for a queue, an event or a thread has a lock of its own in Python, and waits for that.
+_SHARED = 2
 
 
 # What the C library and its like have between a program and a nap.
@@ -88,6 +104,7 @@ class Standing:
 
     function: of the program, that called.  owner: thread that a mutex names, or the one that is in the same
     pthread_once(), 0: not known; gone: there is no such thread any more.  owner_in: the kernel function that it is in.
+    words: that they wait at, of a run time's locks.
     """
 
     kind: WaitKind
@@ -100,10 +117,15 @@ class Standing:
     owner_comm: str = ""
     owner_in: str = ""
     gone: bool = False
+    words: int = 1
 
 
 def kind_of_wait(functions: Sequence[str]) -> WaitKind:
     """What a thread waits for, by the first function on its stack that says so."""
+    for function in functions[:_NEAR]:
+        for names, kind in _RUN_TIMES:
+            if any(name in function for name in names):
+                return kind
     for function in functions:
         for names, kind in _CALLS:
             if function.startswith(names):
@@ -114,7 +136,9 @@ def kind_of_wait(functions: Sequence[str]) -> WaitKind:
 def names_no_wait(functions: Sequence[str]) -> bool:
     """Whether none of these functions says what a thread waits for."""
     known = tuple(name for names, _ in _CALLS for name in names)
-    return not any(function.startswith(known) for function in functions)
+    return kind_of_wait(functions) not in _OF_RUN_TIMES and not any(
+        function.startswith(known) for function in functions
+    )
 
 
 def caller_of(functions: Sequence[str]) -> str:
@@ -140,7 +164,7 @@ def standing_of(
         by_word[one.tgid, one.word, kind_of_wait(one.functions)].append(one)
     found = []
     for (tgid, word, kind), at in by_word.items():
-        if kind == "other":
+        if kind == "other" or (kind == "python" and len(at) < _SHARED):
             continue
         function = Counter(caller_of(one.functions) for one in at).most_common(1)[0][0]
         made = Standing(kind, at[0].comm, tgid, word, len(at), function)
@@ -154,18 +178,28 @@ def standing_of(
 
 
 def _merged(found: Sequence[Standing]) -> list[Standing]:
-    """With those of several processes together that wait for one mutex in shared memory."""
+    """With those of several processes together that wait for one mutex in shared memory; of a run time all locks.
+
+    Each thread of Java has a word of its own, whichever monitor it waits for.
+    """
     by_owner: dict[int, Standing] = {}
+    by_process: dict[tuple[int, WaitKind], Standing] = {}
     rest = []
-    for one in found:
-        if one.gone and one.owner in by_owner:
+    for one in sorted(found, key=lambda one: -one.threads):
+        key = (one.tgid, one.kind)
+        if one.kind in _OF_RUN_TIMES:
+            first = by_process.get(key)
+            by_process[key] = (
+                one if first is None else replace(first, threads=first.threads + one.threads, words=first.words + 1)
+            )
+        elif one.gone and one.owner in by_owner:
             first = by_owner[one.owner]
             by_owner[one.owner] = replace(first, threads=first.threads + one.threads)
         elif one.gone:
             by_owner[one.owner] = one
         else:
             rest.append(one)
-    return [*by_owner.values(), *rest]
+    return [*by_owner.values(), *by_process.values(), *rest]
 
 
 def stops_of(looks: Sequence[Sequence[Halted]], threads: Mapping[int, int]) -> tuple[Stop, ...]:

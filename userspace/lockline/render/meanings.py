@@ -16,6 +16,7 @@ MEANINGS = {
     "file-lock": "Tasks wait for a lock on a file (flock, fcntl).",
     "gil-bound": "Python runs one thread of a process at a time. The other threads wait for its global lock, the GIL.",
     "master-lock-bound": "OCaml runs one thread at a time (OCaml 5: one of each domain). The others wait for its lock.",
+    "goroutines-at-rest": "Goroutines that wait have no thread, so a wait that began before is not seen.",
     "gvl-bound": "Ruby runs one thread of a process at a time. The other threads wait for its global lock, the GVL.",
     "held-by-others": "Another process holds the lock that this one waits for.",
     "held-over-sleep": "A thread sleeps while it holds a lock. All threads that want the lock sleep with it.",

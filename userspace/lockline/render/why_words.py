@@ -76,6 +76,11 @@ SENTENCES: Mapping[str, str] = {
         "{threads} {threads:thread|threads} of {process} {threads:waits|wait} for {owner}, which runs an initialiser"
         " (pthread_once)"
     ),
+    "why-stand-at-locks": (
+        "{threads} {threads:thread|threads} of {process} {threads:stands|stand} still, waiting for {lock}[, in"
+        " {function}]: nobody lets go"
+    ),
+    "why-goroutines-at-rest": "goroutines of {process} may wait for each other since before",
     "why-not-posted": (
         "{threads} {threads:thread|threads} of {process} {threads:waits|wait} for a semaphore[ in {function}], which"
         " nobody posts"
@@ -205,6 +210,13 @@ SENTENCES: Mapping[str, str] = {
         " them, wanted a CPU at {waiting}, and slept at {asleep}[, mostly in {function}]"
     ),
     "why-sleeps-for": "it sleeps in {function}: {reason}",
+    "why-did-not-run": "{threads} {threads:thread|threads} did not run while {threads:it was|they were} looked at",
+    "why-may-be-deadlock": "this may be a deadlock, or a holder that waits for something else",
+    "why-may-be-in-line": "these may be workers in line behind the one that waits for a job, too",
+    "why-ask-goroutines": (
+        "they have no thread; /debug/pprof/goroutine?debug=2 of net/http/pprof shows them (so does `kill -QUIT"
+        " {process:id}`, which ends it)"
+    ),
     "why-together": (
         "at {part} two threads or more that use it slept at once[, in {function}]: {places:.1f} on average"
     ),
@@ -252,6 +264,9 @@ REMEDIES: Mapping[str, str] = {
     ),
     "why-perf-spin": "`perf record -e cpu-clock -g -p {process:id}` shows all callers",
     "why-ask-run-time": "`{command}` shows what they wait for",
+    "java-thread-print": "`jcmd {process:id} Thread.print -l` names who has each monitor, and finds deadlocks",
+    "python-dump": "`py-spy dump --pid {process:id}` shows where each thread waits, and who has the lock",
+    "see-all-stacks": "`gdb -p {process:id} -batch -ex 'thread apply all backtrace'` shows who waits for what",
     "why-record-go": (
         "`lockline record --futex --go -p {process:id}` follows goroutines: which mutex, and for how long"
     ),
