@@ -235,7 +235,7 @@ def add(directory: Path, paths: Iterable[str], told: Told, jobs: int) -> Iterato
 
     Raises LocklineError if the directory cannot be used, or DuckDB is missing.
     """
-    duckdb = load_duckdb("lockline fleet", "fleet")
+    duckdb = load_duckdb("fleet", "fleet")
     make_store(directory)
     clean_up(directory)
     dates = set()

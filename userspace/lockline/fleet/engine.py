@@ -50,7 +50,7 @@ class DuckDb:
     """DuckDB in this process; instance: a connection whose instance of DuckDB this one shares."""
 
     def __init__(self, threads: int | None = None, instance: Any = None) -> None:
-        self._duckdb = load_duckdb("lockline fleet", "fleet")
+        self._duckdb = load_duckdb("fleet", "fleet")
         config: dict[str, Any] = {"memory_limit": MEMORY, "preserve_insertion_order": False}
         if threads is not None:
             config["threads"] = threads

@@ -43,7 +43,7 @@ def migrate(directory: Path) -> int:
 
     Raises LocklineError.
     """
-    duckdb = load_duckdb("lockline fleet", "fleet")
+    duckdb = load_duckdb("fleet", "fleet")
     old = schema_of(directory)
     try:
         with aside(directory) as own, Instance(duckdb, own) as instance:

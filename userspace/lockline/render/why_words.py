@@ -189,7 +189,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     "why-threads-unknown": "only the collector knows the threads of {target}",
     "why-refused": "this kernel does not show it ({signal}: {reason})",
-    "why-nobody-traced": "no process[ of {target}] is being traced",
+    "why-nobody-traced": "no tracer is attached[ to {target}]",
     "why-traced": "{processes} {processes:process is|processes are} being traced",
     "why-no-turns": "no tracer was seen to loop",
     "why-own-clock": "the clock source is {clock}, which each CPU reads by itself",
