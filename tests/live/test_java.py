@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from jvms import JAVA_COMPILERS, jvms
+from lockline.analysis.selection import Selection
 from lockline.recording import rows, user_rows
 from lockline.recording.reader import open_recording
+from lockline.rules import find_all
+from lockline.rules.report import make_report
 from support import Collector, wait_for
+from told import told
 
-PROGRAM = Path(__file__).resolve().parents[1] / "languages" / "Threads.java"
+PROGRAMS = [Path(__file__).resolve().parents[1] / "languages" / f"{name}.java" for name in ("Threads", "Deadlock")]
 JVMS = jvms()
 SAMPLES = 100
 REACH = 0.9
@@ -35,7 +39,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compilers = [java.with_name("javac") for java in JVMS.values() if java.with_name("javac").exists()]
     if not compilers:
         pytest.skip("no Java compiler is installed: scripts/setup test")
-    subprocess.run([compilers[0], "--release", "17", "-d", directory, PROGRAM], check=True, timeout=300)
+    subprocess.run([compilers[0], "--release", "17", "-d", directory, *PROGRAMS], check=True, timeout=300)
     return directory
 
 
@@ -128,3 +132,27 @@ def who_owns(path: Path) -> None:
     assert monitor.class_name == "java.lang.Object"
     assert monitor.waiting >= monitor.looks > 0
     assert any(one.role == "owner" and one.name.startswith("worker-") and one.tid for one in threads)
+
+
+@pytest.mark.parametrize("version", VERSIONS or [pytest.param(0, marks=pytest.mark.skip(reason="no JVM is installed"))])
+def test_a_deadlock_of_monitors(live: Path, recording: Path, classes: Path, version: int) -> None:
+    """Looks at the JVM's monitors see the circle: no futex is anybody's there."""
+    command = [JVMS[version], "-cp", classes, "Deadlock"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+        with Collector(live, recording, "--futex", "-p", str(program.pid), "-I", "0.5"):
+            wait_for(lambda: looks_at_monitors(recording) >= 10, "looks at monitors")
+        program.communicate("\n", timeout=60)
+    with open_recording(recording) as opened:
+        found = [told(one) for one in find_all(make_report(opened, Selection(), 0)) if one.rule == "deadlock"]
+    (deadlock,) = found
+    assert deadlock.title == f"2 threads of java ({program.pid}) wait for each other, in a circle: a deadlock"
+    assert any("payer" in line and "payee" in line for line in deadlock.evidence), deadlock.evidence
+    assert "Thread.print" in deadlock.next[0]
+
+
+def looks_at_monitors(path: Path) -> int:
+    """At how many looks somebody waited for a monitor."""
+    with open_recording(path) as recording:
+        return max((row.looks for row in recording.table(user_rows.JavaMonitor)), default=0)

@@ -12,7 +12,7 @@ from lockline.analysis.selection import Selection
 from lockline.analysis.user_space import java_monitors
 from lockline.analysis.user_space.futex_waits import LOCK, Futexes, FutexStack, FutexWaits
 from lockline.analysis.user_space.java_locks import object_class
-from lockline.analysis.user_space.java_monitors import Monitor, class_of, monitors_of
+from lockline.analysis.user_space.java_monitors import Monitor, blocked_at_monitors, class_of, monitors_of
 from lockline.analysis.user_space.user_evidence import JAVA_LOCK, JAVA_QUEUE, MONITOR, lock_called
 from lockline.base.text import Style
 from lockline.recording.reader import open_recording
@@ -21,6 +21,7 @@ from lockline.recording.user_rows import Futex, FutexTotal
 from lockline.render.screen_locks import user_lock_name
 from lockline.render.signals import futexes
 from lockline.rules import find_all
+from lockline.rules.blocked import of_threads
 from lockline.rules.report import make_report
 from recording_generator import RecordingBuilder
 from told import Told, told
@@ -75,6 +76,46 @@ def test_each_row_has_the_monitors_of_its_threads(tmp_path: Path) -> None:
         2: [("shop.Ledger", 1.0)],
         3: [("shop.Stock", 1.0)],
     }
+
+
+PAYER, PAYEE = (4096, "owner", 71, "payer"), (8192, "owner", 72, "payee")
+
+
+@pytest.mark.parametrize(
+    ("looks", "circle", "behind"),
+    [
+        # Of 50 looks: who waits for payer's monitor, who waits for payee's, and one more.
+        ((50, 50, 50), 2, 1),
+        ((48, 49, 50), 2, 1),
+        # Each waits for the other at times: no look need have seen both.
+        ((30, 30, 50), 0, 0),
+        ((50, 40, 50), 0, 0),
+        ((50, 50, 20), 2, 0),
+    ],
+)
+def test_a_circle_that_each_look_sees(tmp_path: Path, looks: tuple[int, int, int], circle: int, behind: int) -> None:
+    path = recorded(
+        tmp_path / "circle",
+        [(4096, "shop.Ledger", 50, 100.0), (8192, "shop.Stock", 50, 50.0)],
+        [
+            (*PAYER, 50),
+            (*PAYEE, 50),
+            (4096, "waiter", 72, "", looks[0]),
+            (8192, "waiter", 71, "", looks[1]),
+            (4096, "waiter", 73, "", looks[2]),
+        ],
+    )
+    with open_recording(path) as recording:
+        blocked = blocked_at_monitors(recording, {70: "java"}, 4_000 * MS)
+    found = [told(one) for one in of_threads(blocked)]
+    assert [one.title for one in found] == (
+        [f"{circle} threads of java (70) wait for each other, in a circle: a deadlock"] if circle else []
+    )
+    if found:
+        waits = "payer (71) has waited 4.00 s for the monitor of class shop.Stock, which payee (72) holds"
+        assert waits in found[0].evidence
+        assert any("behind them" in line for line in found[0].evidence) == bool(behind)
+        assert "jcmd 70 Thread.print" in found[0].next[0]
 
 
 @pytest.mark.parametrize(

@@ -515,6 +515,7 @@ REMEDIES: Mapping[str, str] = {
         "`gdb -p {process:id} -batch -ex 'thread apply all backtrace'` shows what the owner does meanwhile: release"
         " the lock before that"
     ),
+    "java-where-taken": "`jcmd {process:id} Thread.print -l` shows where each of them took its monitor",
     "see-where-taken": (
         "`gdb -p {process:id} -batch -ex 'thread apply all backtrace'` shows where each of them took its lock"
     ),

@@ -80,7 +80,10 @@ def _deadlock(cycle: Cycle) -> Finding:
         ),
         evidence=tuple(evidence),
         remedies=(
-            remedy("see-where-taken", process=Process("", threads[0].tgid)),
+            # What has no futex is a monitor of Java.
+            remedy("see-where-taken", process=Process("", threads[0].tgid))
+            if threads[0].futex.id
+            else remedy("java-where-taken", process=Process("", threads[0].tgid)),
             remedy("take-once") if alone else remedy("same-order"),
         ),
         impact=_impact((*threads, *cycle.behind)),

@@ -31,7 +31,7 @@ from lockline.analysis.user_space.futex_waits import (
 )
 from lockline.analysis.user_space.go_locks import unseen_goroutines
 from lockline.analysis.user_space.hidden_waits import HiddenWaits, hidden_waits
-from lockline.analysis.user_space.java_monitors import monitors_of
+from lockline.analysis.user_space.java_monitors import blocked_at_monitors, monitors_of
 from lockline.analysis.user_space.parked import Word, parked
 from lockline.analysis.user_space.python_gil import GROUP
 from lockline.analysis.user_space.stages import next_stages
@@ -616,7 +616,10 @@ def read_futexes(recording: Recording, locks: Mapping[int, rows.Lock], window_ns
     return Futexes(
         _in_detail(recording, found, samples, waiters, length_ns),
         _buckets(recording, known, locks),
-        tuple(thread for thread in blocked if thread.futex.id not in idle),
+        (
+            *(thread for thread in blocked if thread.futex.id not in idle),
+            *blocked_at_monitors(recording, {one.tgid: one.comm for one in known.values()}, length_ns),
+        ),
         unseen,
         hidden,
         length_ns,

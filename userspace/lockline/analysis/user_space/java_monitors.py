@@ -8,6 +8,7 @@ moment: the threads seen waiting are to each other as the times that they wait.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from lockline.analysis.blocked import BlockedThread
 from lockline.base.values import dataclass
 from lockline.recording import user_rows
 from lockline.recording.reader import Recording
@@ -16,6 +17,8 @@ from lockline.recording.reader import Recording
 MONITORS = 4
 # Looks with waiters from which on their parts tell something.
 ENOUGH_LOOKS = 5
+# Of all looks at a JVM: who waits at so many, for who has the monitor at so many, is seen together with the others.
+_ALWAYS = 0.95
 # Of the threads seen waiting: a row is called after a monitor that has as many.
 _MOSTLY = 0.5
 
@@ -110,6 +113,46 @@ def monitors_of(recording: Recording, lines: Mapping[int, Mapping[int, Collectio
             monitors.sort(key=lambda row: (-row.waiting, row.address))
             found[line] = [_monitor(row, every, owners[tgid, row.address]) for row in monitors[:MONITORS]]
     return found
+
+
+def blocked_at_monitors(recording: Recording, comms: Mapping[int, str], length_ns: int) -> tuple[BlockedThread, ...]:
+    """The threads that waited for one monitor at nearly every look, with one owner all the time.
+
+    comms: names of processes.  Of a circle of such threads at least one look has seen all: it is a deadlock.
+    """
+    looks = {row.tgid: row.looks for row in recording.table(user_rows.JavaLook) if row.looks >= ENOUGH_LOOKS}
+    classes = {(row.tgid, row.address): row.class_name for row in recording.table(user_rows.JavaMonitor)}
+    always = [
+        row
+        for row in recording.table(user_rows.JavaMonitorThread)
+        if row.tid > 0 and row.looks >= _ALWAYS * looks.get(row.tgid, row.looks + 1)
+    ]
+    owners = {(row.tgid, row.address): row for row in always if row.role == "owner"}
+    names = {(row.tgid, row.tid): row.name for row in always if row.name}
+    found = []
+    for row in always:
+        owner = owners.get((row.tgid, row.address)) if row.role == "waiter" else None
+        if owner is None:
+            continue
+        comm = comms.get(row.tgid, "")
+        class_name = classes.get((row.tgid, row.address), "")
+        lock = f"the monitor of class {class_name}" if class_name else "a monitor"
+        found.append(
+            BlockedThread(
+                futex=user_rows.Futex(0, row.tgid, comm, row.address, 0, lock, ""),
+                tid=row.tid,
+                tgid=row.tgid,
+                comm=names.get((row.tgid, row.tid), comm),
+                age_ns=length_ns,
+                timed=False,
+                owner=owner.tid,
+                owned_ns=0,
+                owner_comm=owner.name or comm,
+                owner_state="",
+                owner_in="",
+            )
+        )
+    return tuple(found)
 
 
 def heaviest(monitors: Sequence[Monitor]) -> Monitor | None:
