@@ -76,8 +76,13 @@ def test_where_threads_wait_for_futexes() -> None:
         (("syscall", "std::sys::sync::condvar::futex::Condvar::wait", "pay"), "other", ""),
         (("__new_sem_wait_slow64", "PyThread_acquire_lock_timed", "lock_PyThread_acquire_lock", "f"), "python", "f"),
         (("runtime.futex", "runtime.futexsleep", "runtime.notesleep"), "go", "runtime.notesleep"),
-        # Far away it is left from an earlier call.
-        (("pthread_cond_wait", *"abcdefgh", "ObjectMonitor::enter"), "other", ""),
+        # Behind another function it is left from an earlier call.
+        (("pthread_cond_wait", "pop", "ObjectMonitor::enter"), "other", ""),
+        (
+            ("syscall", "<std::thread::thread::Thread>::park", "<std::sys::sync::mutex::futex::Mutex>::lock"),
+            "other",
+            "",
+        ),
         ((), "other", ""),
     ],
 )
@@ -163,9 +168,22 @@ def test_threads_that_stand_at_locks_of_a_run_time(
     assert [(one.cause, one.state, one.sure, what) for one, what in zip(found, remedies, strict=True)] == (
         [told] if told is not None else []
     )
+    # Of a whole machine what may be idle is no cause.
+    machine = judge(replace(known, target=Target(("-a",), "this machine")), "nothing left to try")
+    assert machine.kind == ("cause" if told is not None and told[2] == "medium" else "nothing")
     verdict = judge(known, "nothing left to try")
     assert verdict.kind == ("cause" if told is not None and told[1] == "likely" else "nothing")
     assert verdict.kind == "cause" or told is None or verdict.sure != "high"
+
+
+@pytest.mark.parametrize(("others", "state"), [(0, "likely"), (1, "likely"), (2, "not testable")])
+def test_two_idle_pools_of_rust(others: int, state: str) -> None:
+    """Behind each of two Mutexes one thread may wait for a job."""
+    at = [(1, RUST), (1, RUST), (2, RUST), *((3 + at, ("syscall", "std::thread::park")) for at in range(others))]
+    waiters = [Waiter(100, 101 + word, "server", 0x7F00 + 8 * word, functions) for word, functions in at]
+    known = of_program(observation("totals", sleeps=replace(NOBODY_SLEEPS, standing=stand(waiters))))
+    assert [one.state for one in hypotheses(known) if one.cause == "user-lock"] == [state]
+    assert (judge(known, "nothing left to try").kind == "cause") == (state == "likely")
 
 
 def test_an_owner_that_has_ended() -> None:

@@ -85,7 +85,7 @@ def stands_whole(known: Investigation, one: Hypothesis) -> bool:
 
 def stands_at_mutex(one: Hypothesis) -> bool:
     """Whether looks alone say that threads wait for a mutex."""
-    return one.cause == "user-lock" and one.finding is None
+    return one.cause == "user-lock" and one.finding is None and one.supported
 
 
 def _waiting(one: Standing, looks: int) -> Evidence:
@@ -106,7 +106,8 @@ def _ask_run_time(kind: WaitKind, process: Process) -> Remedy:
     return remedy("python-dump", process=process) if kind == "python" else remedy("see-all-stacks", process=process)
 
 
-def _of_standing(number: int, one: Standing) -> Hypothesis | None:
+def _of_standing(number: int, one: Standing, asked: bool) -> Hypothesis | None:
+    """asked: somebody asks about that program, and not about the whole machine."""
     process, threads = Process(one.comm, one.tgid), Measure(one.threads, "threads")
     if one.kind == "mutex" and one.gone:
         return Hypothesis(
@@ -137,13 +138,14 @@ def _of_standing(number: int, one: Standing) -> Hypothesis | None:
         )
     if one.kind in _RUN_TIMES:
         own = one.kind == "rust" and one.function and not one.function.startswith(("std::", "core::", "<"))
-        # Workers in line for a job wait for one Mutex of Rust, and one of them waits for the job with it.
-        in_line = one.kind == "rust" and one.words == 1
+        # With one Mutex somebody may wait for a client: that counts where somebody asks about the program.
+        one_mutex = one.kind == "rust" and one.words == 1
+        doubt = one.may_be_in_line or (one_mutex and not asked)
         return Hypothesis(
             cause="user-lock",
             subject=process,
-            state="likely",
-            waiters=float(one.threads),
+            state="not testable" if doubt else "likely",
+            waiters=0.0 if doubt else float(one.threads),
             claim=fact(
                 "why-stand-at-locks",
                 threads=threads,
@@ -152,11 +154,11 @@ def _of_standing(number: int, one: Standing) -> Hypothesis | None:
                 function=Function(one.function) if own else None,
             ),
             evidence=(
-                Evidence(fact("why-did-not-run", threads=threads), True, number),
-                Evidence(fact("why-may-be-in-line") if in_line else fact("why-may-be-deadlock"), not in_line, number),
+                Evidence(fact("why-did-not-run", threads=threads), not doubt, number),
+                Evidence(fact("why-may-be-in-line") if doubt else fact("why-may-be-deadlock"), not doubt, number),
             ),
             remedies=(_ask_run_time(one.kind, process),),
-            sure="low" if in_line else "medium",
+            sure="low" if one_mutex or doubt else "medium",
         )
     if one.kind == "once" and one.owner:
         owner = Task(one.owner_comm, one.owner)
@@ -171,7 +173,7 @@ def _of_standing(number: int, one: Standing) -> Hypothesis | None:
             remedies=(remedy("see-what-owner-does", process=Process("", one.tgid)),),
             sure="high",
         )
-    if one.kind == "go":
+    if one.kind == "go" and asked:
         return Hypothesis(
             cause="goroutines-at-rest",
             subject=process,
@@ -204,7 +206,6 @@ def of_stops(known: Investigation) -> list[Hypothesis]:
     steps = [(step.number, seen.sleeps) for step, seen in known.observations if seen.sleeps is not None]
     if steps:
         number, sleeps = steps[-1]
-        # Idle programs in Go are on many machines: it counts where somebody asks about one.
-        asked = [one for one in sleeps.standing if one.kind != "go" or known.target.tgids]
-        found += [made for one in asked if (made := _of_standing(number, one)) is not None]
+        asked = bool(known.target.tgids)
+        found += [made for one in sleeps.standing if (made := _of_standing(number, one, asked)) is not None]
     return found

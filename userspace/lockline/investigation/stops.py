@@ -21,16 +21,29 @@ _CALLS: tuple[tuple[tuple[str, ...], WaitKind], ...] = (
 # The same by a run time's own function, which the C library's lies under: it says more.  HotSpot's
 # src/hotspot/share/runtime/objectMonitor.cpp; Rust's library/std/src/sys/sync/; Modules/_threadmodule.c of CPython.
 _RUN_TIMES: tuple[tuple[tuple[str, ...], WaitKind], ...] = (
-    (("ObjectMonitor::wait", "Unsafe_Park", "JavaThread::sleep", "condvar::futex::Condvar", "thread::park"), "other"),
     (("ObjectMonitor::EnterI", "ObjectMonitor::enter", "ObjectMonitor::ReenterI"), "java"),
     (("mutex::futex::Mutex", "rwlock::futex::RwLock"), "rust"),
     (("lock_PyThread_acquire_lock", "rlock_acquire"), "python"),
     # An idle thread of Go: a goroutine that waits has none.
-    (("runtime.futexsleep",), "go"),
+    (("runtime.futex",), "go"),
 )
 _OF_RUN_TIMES = ("java", "rust", "python", "go")
-# A run time's function lies near the leaf; what is further away may be left from earlier calls.
-_NEAR = 8
+# What lies between a run time's function and the kernel.  The first other function decides: those behind it may be left
+# from earlier calls.
+_THROUGH = (
+    *(
+        "syscall",
+        "__futex",
+        "futex",
+        "do_futex",
+        "pthread_cond_",
+        "__pthread_cond_",
+        "sem_",
+        "__new_sem_wait",
+        "__sem_",
+    ),
+    *("os::Platform", "PlatformEvent::", "PyThread_acquire_lock", "acquire_timed"),
+)
 # A thread that waits for a queue, an event or a thread has a lock of its own in Python, and waits for that.
 _SHARED = 2
 
@@ -104,7 +117,7 @@ class Standing:
 
     function: of the program, that called.  owner: thread that a mutex names, or the one that is in the same
     pthread_once(), 0: not known; gone: there is no such thread any more.  owner_in: the kernel function that it is in.
-    words: that they wait at, of a run time's locks.
+    words: that they wait at, of a run time's locks; others: threads of the process that wait for something else.
     """
 
     kind: WaitKind
@@ -118,14 +131,20 @@ class Standing:
     owner_in: str = ""
     gone: bool = False
     words: int = 1
+    others: int = 0
+
+    @property
+    def may_be_in_line(self) -> bool:
+        """Whether they may be idle: workers of Rust in line behind one that has their Mutex, and waits for a job."""
+        return self.kind == "rust" and self.others >= self.words
 
 
 def kind_of_wait(functions: Sequence[str]) -> WaitKind:
     """What a thread waits for, by the first function on its stack that says so."""
-    for function in functions[:_NEAR]:
-        for names, kind in _RUN_TIMES:
-            if any(name in function for name in names):
-                return kind
+    first = next((function for function in functions if not function.startswith(_THROUGH)), "")
+    for names, kind in _RUN_TIMES:
+        if any(name in first for name in names):
+            return kind
     for function in functions:
         for names, kind in _CALLS:
             if function.startswith(names):
@@ -162,12 +181,13 @@ def standing_of(
     by_word: defaultdict[tuple[int, int, WaitKind], list[Waiter]] = defaultdict(list)
     for one in waiters:
         by_word[one.tgid, one.word, kind_of_wait(one.functions)].append(one)
+    others = Counter(one.tgid for one in waiters if kind_of_wait(one.functions) == "other")
     found = []
     for (tgid, word, kind), at in by_word.items():
         if kind == "other" or (kind == "python" and len(at) < _SHARED):
             continue
         function = Counter(caller_of(one.functions) for one in at).most_common(1)[0][0]
-        made = Standing(kind, at[0].comm, tgid, word, len(at), function)
+        made = Standing(kind, at[0].comm, tgid, word, len(at), function, others=others[tgid])
         if kind == "mutex":
             tid = owner(tgid, word)
             made = Standing(kind, at[0].comm, tgid, word, len(at), function, owner=tid, gone=tid > 0 and not alive(tid))
