@@ -591,6 +591,12 @@ static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 	return err;
 }
 
+/* Buckets are allocated: a lock of the kernel's image that lies as theirs do was waited for by an interrupt. */
+static bool may_be_bucket(const struct known_lock *lock)
+{
+	return lock->source != NAME_SYMBOL && lock->source != NAME_PERCPU;
+}
+
 static int store_buckets(struct futexes *futexes)
 {
 	int err = recording_clear(futexes->recording, TABLE_FUTEX_BUCKET);
@@ -601,7 +607,7 @@ static int store_buckets(struct futexes *futexes)
 		struct known_lock *lock = waits ? locks_find(futexes->locks, bucket->lock) : NULL;
 
 		/* Without a row of its own, the lock is all those that have none. */
-		if (!waits || !lock)
+		if (!waits || !lock || !may_be_bucket(lock))
 			continue;
 		/* These rows stay for good, also where their futex is long forgotten. */
 		if (!futexes->bucket_ids[i])
