@@ -182,7 +182,8 @@ def test_a_chain_goes_on_through_a_lock_of_the_kernel(tmp_path: Path) -> None:
 def test_locks_of_files_and_semaphores(name: str, kind: str, tmp_path: Path) -> None:
     """One of five processes has it for most of the time, and the four others wait."""
     with planted(("incidents", name, "5"), tmp_path) as load:
-        children = wait_for_children(load.pid, 5)
+        # One more removes the set of semaphores at the end.
+        children = wait_for_children(load.pid, 5 + (name == "semaphore"))
         seen = look_at_sleeps(Target(("-p", str(load.pid)), ""), 2)
     assert seen.all_of_them
     assert len(seen.blocked) == 1, seen

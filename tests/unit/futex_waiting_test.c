@@ -196,6 +196,8 @@ static void of_a_whole_machine_those_who_wait_for_an_owner(void)
 	struct options options = {.all = true};
 	pid_t pid = hang(hung);
 
+	while (!__atomic_load_n(&hung->waits_for_word, __ATOMIC_SEQ_CST))
+		usleep(1000);
 	/* On a busy machine the time for a look may end before all are looked at. */
 	while (!slot) {
 		__u32 tid = __atomic_load_n(&hung->waits_for_mutex, __ATOMIC_SEQ_CST);
