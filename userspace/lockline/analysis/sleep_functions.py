@@ -30,6 +30,11 @@ _STOPS: Mapping[str, StopKind] = {
     "do_freezer_trap": "frozen",
     "__refrigerator": "frozen",
 }
+_STOPPED: Mapping[StopKind, str] = {
+    "signal": "stopped by a signal: kill -CONT lets it go on",
+    "tracer": "stopped by who traces it",
+    "frozen": "its control group is frozen",
+}
 # For a signal: kernel/signal.c.
 _SIGNALS = ("sigsuspend", "__do_sys_rt_sigsuspend")
 FREE_MEMORY = "free memory"
@@ -72,9 +77,6 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
         "the disk",
     ),
     (("reclaim_throttle", "throttle_direct_reclaim", "mem_cgroup_handle_over_high", "shrink_"), FREE_MEMORY),
-    (("do_signal_stop",), "stopped by a signal: kill -CONT lets it go on"),
-    (("ptrace_stop",), "stopped by who traces it"),
-    (("do_freezer_trap", "__refrigerator"), "its control group is frozen"),
     (("handle_userfault",), "a page that a program hands over (userfaultfd)"),
     (("request_wait_answer", "fuse_"), "a file system's own program (FUSE)"),
     (("rpc_", "nfs"), "a file server (NFS)"),
@@ -107,6 +109,9 @@ def kind_of(function: str) -> Kind | None:
 
 def other_of(function: str) -> str:
     """What a thread in this kernel function waits for, if that is no lock and worth telling; else ''."""
+    stop = stop_of(function)
+    if stop is not None:
+        return _STOPPED[stop]
     return next((words for names, words in _OTHERS if function.startswith(names)), "")
 
 

@@ -36,7 +36,7 @@ KEPT_SECONDS = 600
 _LOOK_MS = 100
 # What a collector may need to load its programs.
 _START_SECONDS = 60
-# Of locks of programs: with the least that a recording takes, the first seconds tell what they are.
+# Of locks of programs: with the least that a recording takes, the first seconds show what they are.
 _STACKS_A_SECOND = 60
 # The lines of a frame that nobody looks at on a terminal.
 _BATCH_ROWS = 40

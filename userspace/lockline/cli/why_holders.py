@@ -165,7 +165,8 @@ def _runs_before(cpu: int) -> Task | None:
 
 def _stop(tid: int, function: str) -> Stop | None:
     """What stops a thread that is in this kernel function now."""
-    kind, tgid = stop_of(function), process_of(tid)
+    kind = stop_of(function)
+    tgid = process_of(tid) if kind is not None else 0
     if kind is None or not tgid:
         return None
     comm = short_text(f"{PROC}/{tgid}/comm")

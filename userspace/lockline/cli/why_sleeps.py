@@ -341,12 +341,13 @@ def look_at_sleeps(target: Target, seconds: float, most_ns: int = 10**9, names_n
         sleepers = [one for tgid, tid in threads if (one := _sleeper(tgid, tid, napping, first, few)) is not None]
         files = [one for one in sleepers if kind_of(one.function) == "file-lock"]
         # Who naps may ask for one: five looks of all tell.
-        asks = bool(napping.now) and (number - left) % max(1, number // MOST_READS_OF_LOCKS) == 0
+        fifth = (number - left) % max(1, number // MOST_READS_OF_LOCKS) == 0
+        asks = bool(napping.now) and fifth
         read_locks = (bool(files) or asks) and files_read < MOST_READS_OF_LOCKS
         files_read += read_locks
         entries = _locks_now() if read_locks else ()
         looks.append(sleepers)
-        if (number - left) % max(1, number // MOST_READS_OF_LOCKS) == 0:
+        if fifth:
             sessions.look(tgid for tgid, _ in threads)
         held.append([*_file_locks(files, entries), *_semaphores(sleepers)])
         asked += asking.look(entries, napping.now, files_of.names, _doing) if asks and read_locks else ()

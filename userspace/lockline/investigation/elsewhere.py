@@ -194,19 +194,17 @@ def _of_own_locks(number: int, sleeps: Sleeps) -> list[Hypothesis]:
 def _of_sessions(number: int, seen: SessionWaits) -> Hypothesis:
     """Sessions that wait for locks of their database: of rows, of tables, and those that a program asks for itself."""
     left = Task(seen.comm, seen.left) if seen.left else None
-    evidence = [
+    evidence = (
         fact(
             "why-sessions-wait",
             looks=Measure(seen.looks, "looks"),
             threads=Measure(seen.waiters, "threads"),
             statement=Text(seen.statement),
         ),
+        *((fact("why-session-left", session=left),) if left is not None else ()),
         fact("why-sessions-work", working=Measure(seen.working, "sessions")),
-    ]
-    if left is not None:
-        evidence.insert(1, fact("why-session-left", session=left))
-    first = remedy("why-end-transaction", session=left) if left is not None else None
-    usual = (remedy("why-ask-postgres"), remedy("row-lock-less"))
+    )
+    first = (remedy("why-end-transaction", session=left),) if left is not None else ()
     return Hypothesis(
         cause=DATABASE_LOCK,
         subject=Process(seen.comm, None),
@@ -214,7 +212,7 @@ def _of_sessions(number: int, seen: SessionWaits) -> Hypothesis:
         waiters=seen.waiters,
         claim=fact("why-database-lock", process=Process(seen.comm, None), session=left),
         evidence=tuple(Evidence(told, True, number) for told in evidence),
-        remedies=usual if first is None else (first, *usual),
+        remedies=(*first, remedy("why-ask-postgres"), remedy("row-lock-less")),
         sure="high" if seen.looks >= _ENOUGH else "medium",
     )
 

@@ -80,14 +80,17 @@ def holder_no_cpu(
 
     group: whose limit that is, "" if it is not known.
     """
-    limit = fact("why-holder-throttled", lock=lock, group=Text(group) if group else None)
     state: Literal["likely", "ruled out"] = "likely" if part_ >= MOSTLY else "ruled out"
     return Hypothesis(
         cause="holder-throttled" if throttled else "holder-no-cpu",
         subject=lock,
         state=state,
         waiters=waiters * part_,
-        claim=limit if throttled else fact("why-holder-no-cpu", lock=lock),
+        claim=(
+            fact("why-holder-throttled", lock=lock, group=Text(group) if group else None)
+            if throttled
+            else fact("why-holder-no-cpu", lock=lock)
+        ),
         evidence=tuple(replace(one, supports=state == "likely") for one in evidence),
         remedies=(remedy("raise-cpu-limit"),) if throttled else (remedy("why-more-cpu"),),
         sure="high" if throttled and enough else "medium",

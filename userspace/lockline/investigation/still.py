@@ -106,6 +106,34 @@ def _ask_run_time(kind: WaitKind, process: Process) -> Remedy:
     return remedy("python-dump", process=process) if kind == "python" else remedy("see-all-stacks", process=process)
 
 
+def _at_run_time(number: int, one: Standing, asked: bool) -> Hypothesis:
+    """Threads that stand at locks which name no owner; asked: as of _of_standing()."""
+    process, threads = Process(one.comm, one.tgid), Measure(one.threads, "threads")
+    own = one.kind == "rust" and one.function and not one.function.startswith(("std::", "core::", "<"))
+    # With one Mutex somebody may wait for a client: that counts where somebody asks about the program.
+    one_mutex = one.kind == "rust" and one.words == 1
+    doubt = one.may_be_in_line or (one_mutex and not asked)
+    return Hypothesis(
+        cause="user-lock",
+        subject=process,
+        state="not testable" if doubt else "likely",
+        waiters=0.0 if doubt else float(one.threads),
+        claim=fact(
+            "why-stand-at-locks",
+            threads=threads,
+            process=process,
+            lock=Text(_RUN_TIMES[one.kind]),
+            function=Function(one.function) if own else None,
+        ),
+        evidence=(
+            Evidence(fact("why-did-not-run", threads=threads), not doubt, number),
+            Evidence(fact("why-may-be-in-line") if doubt else fact("why-may-be-deadlock"), not doubt, number),
+        ),
+        remedies=(_ask_run_time(one.kind, process),),
+        sure="low" if one_mutex or doubt else "medium",
+    )
+
+
 def _of_standing(number: int, one: Standing, asked: bool) -> Hypothesis | None:
     """asked: somebody asks about that program, and not about the whole machine."""
     process, threads = Process(one.comm, one.tgid), Measure(one.threads, "threads")
@@ -137,29 +165,7 @@ def _of_standing(number: int, one: Standing, asked: bool) -> Hypothesis | None:
             sure="medium",
         )
     if one.kind in _RUN_TIMES:
-        own = one.kind == "rust" and one.function and not one.function.startswith(("std::", "core::", "<"))
-        # With one Mutex somebody may wait for a client: that counts where somebody asks about the program.
-        one_mutex = one.kind == "rust" and one.words == 1
-        doubt = one.may_be_in_line or (one_mutex and not asked)
-        return Hypothesis(
-            cause="user-lock",
-            subject=process,
-            state="not testable" if doubt else "likely",
-            waiters=0.0 if doubt else float(one.threads),
-            claim=fact(
-                "why-stand-at-locks",
-                threads=threads,
-                process=process,
-                lock=Text(_RUN_TIMES[one.kind]),
-                function=Function(one.function) if own else None,
-            ),
-            evidence=(
-                Evidence(fact("why-did-not-run", threads=threads), not doubt, number),
-                Evidence(fact("why-may-be-in-line") if doubt else fact("why-may-be-deadlock"), not doubt, number),
-            ),
-            remedies=(_ask_run_time(one.kind, process),),
-            sure="low" if one_mutex or doubt else "medium",
-        )
+        return _at_run_time(number, one, asked)
     if one.kind == "once" and one.owner:
         owner = Task(one.owner_comm, one.owner)
         inside = Function(one.owner_in) if one.owner_in else None

@@ -27,21 +27,12 @@ _RUN_TIMES: tuple[tuple[tuple[str, ...], WaitKind], ...] = (
     # An idle thread of Go: a goroutine that waits has none.
     (("runtime.futex",), "go"),
 )
-_OF_RUN_TIMES = ("java", "rust", "python", "go")
+_OF_RUN_TIMES = tuple(kind for _, kind in _RUN_TIMES)
 # What lies between a run time's function and the kernel.  The first other function decides: those behind it may be left
 # from earlier calls.
 _THROUGH = (
-    *(
-        "syscall",
-        "__futex",
-        "futex",
-        "do_futex",
-        "pthread_cond_",
-        "__pthread_cond_",
-        "sem_",
-        "__new_sem_wait",
-        "__sem_",
-    ),
+    *("syscall", "__futex", "futex", "do_futex", "pthread_cond_", "__pthread_cond_"),
+    *("sem_", "__new_sem_wait", "__sem_"),
     *("os::Platform", "PlatformEvent::", "PyThread_acquire_lock", "acquire_timed"),
 )
 # A thread that waits for a queue, an event or a thread has a lock of its own in Python, and waits for that.
@@ -117,7 +108,7 @@ class Standing:
 
     function: of the program, that called.  owner: thread that a mutex names, or the one that is in the same
     pthread_once(), 0: not known; gone: there is no such thread any more.  owner_in: the kernel function that it is in.
-    words: that they wait at, of a run time's locks; others: threads of the process that wait for something else.
+    words: that they wait at; others: threads of the process that wait for something else.
     """
 
     kind: WaitKind
@@ -181,7 +172,9 @@ def standing_of(
     by_word: defaultdict[tuple[int, int, WaitKind], list[Waiter]] = defaultdict(list)
     for one in waiters:
         by_word[one.tgid, one.word, kind_of_wait(one.functions)].append(one)
-    others = Counter(one.tgid for one in waiters if kind_of_wait(one.functions) == "other")
+    others: Counter[int] = Counter()
+    for (tgid, _, kind), at in by_word.items():
+        others[tgid] += len(at) if kind == "other" else 0
     found = []
     for (tgid, word, kind), at in by_word.items():
         if kind == "other" or (kind == "python" and len(at) < _SHARED):
@@ -202,24 +195,18 @@ def _merged(found: Sequence[Standing]) -> list[Standing]:
 
     Each thread of Java has a word of its own, whichever monitor it waits for.
     """
-    by_owner: dict[int, Standing] = {}
-    by_process: dict[tuple[int, WaitKind], Standing] = {}
-    rest = []
+    merged: dict[object, Standing] = {}
     for one in sorted(found, key=lambda one: -one.threads):
-        key = (one.tgid, one.kind)
+        key: object = (one.tgid, one.word, one.kind)
         if one.kind in _OF_RUN_TIMES:
-            first = by_process.get(key)
-            by_process[key] = (
-                one if first is None else replace(first, threads=first.threads + one.threads, words=first.words + 1)
-            )
-        elif one.gone and one.owner in by_owner:
-            first = by_owner[one.owner]
-            by_owner[one.owner] = replace(first, threads=first.threads + one.threads)
+            key = (one.tgid, one.kind)
         elif one.gone:
-            by_owner[one.owner] = one
-        else:
-            rest.append(one)
-    return [*by_owner.values(), *by_process.values(), *rest]
+            key = one.owner
+        first = merged.get(key)
+        merged[key] = (
+            one if first is None else replace(first, threads=first.threads + one.threads, words=first.words + 1)
+        )
+    return list(merged.values())
 
 
 def stops_of(looks: Sequence[Sequence[Halted]], threads: Mapping[int, int]) -> tuple[Stop, ...]:

@@ -380,11 +380,12 @@ def _is_lock(report: Report, futex: user_rows.Futex) -> bool:
     return any(one.nature == LOCK for one in found if one.futex.id == futex.id)
 
 
-def _other(report: Report, futex: FutexWaits, lock: bool) -> UserLock | None:
+def _other(report: Report, futex: FutexWaits) -> tuple[UserLock | None, UserLock | None]:
     """What those who have this lock mostly wait for: another lock, or else a condition."""
-    if futex.behind is None or futex.behind[1] <= _MOSTLY or _is_lock(report, futex.behind[0]) != lock:
-        return None
-    return UserLock(futex.behind[0].name, futex.behind[0].object)
+    if futex.behind is None or futex.behind[1] <= _MOSTLY:
+        return None, None
+    other = UserLock(futex.behind[0].name, futex.behind[0].object)
+    return (other, None) if _is_lock(report, futex.behind[0]) else (None, other)
 
 
 def _of_chain(report: Report, futex: FutexWaits) -> list[Fact]:
@@ -591,7 +592,7 @@ def find(report: Report) -> list[Finding]:
             evidence += _wanted_in(futex)
         if futex.make == PY_OBJECT:
             evidence += _objects_in(futex)
-        asleep, other, condition = _sleeps_in(futex), _other(report, futex, True), _other(report, futex, False)
+        asleep, (other, condition) = _sleeps_in(futex), _other(report, futex)
         stage = other is not None and futex.make in FULL_QUEUES
         rule = HELD_OVER_SLEEP if asleep else _RULES.get(futex.make, "user-lock")
         process = Process(futex.futex.comm, futex.futex.tgid)
