@@ -142,3 +142,20 @@ def test_a_signal_leaves_no_directory(number: signal.Signals, tmp_path: Path) ->
     process.send_signal(number)
     assert process.wait(60) == 128 + number
     assert list(scratches.iterdir()) == []
+
+
+def test_a_signal_as_the_import_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes before the `with` is entered: nobody leaves that."""
+
+    def interrupted(*_: object) -> None:
+        assert list(scratches.iterdir())
+        raise SystemExit(128 + signal.SIGHUP)
+
+    file, scratches = tmp_path / "perf.data", tmp_path / "scratches"
+    file.write_bytes(PERF_DATA)
+    scratches.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratches))
+    monkeypatch.setattr(c2c_start, "Importing", interrupted)
+    with pytest.raises(SystemExit), c2c_start.started(("c2c", "report", str(file))):
+        pass
+    assert list(scratches.iterdir()) == []

@@ -79,11 +79,16 @@ class _Early:
             return
         try:
             self._importing = Importing(["import", self._path, "-o", output, "-q"], output)
+            _running = self._path, self._importing
         except LocklineError:
             # Likewise.
             self._scratch.__exit__()
-            return
-        _running = self._path, self._importing
+        except BaseException:
+            # A signal: nobody leaves what was not entered.
+            if self._importing is None:
+                self._scratch.__exit__()
+            self.__exit__()
+            raise
 
     def __exit__(self, *_: object) -> None:
         global _running
