@@ -203,6 +203,38 @@ def test_a_guest_whose_sections_fail(sections: tuple[Section, ...], results: Cal
     assert found.text("files") == ""
 
 
+RCU = "[ {0}.000000] rcu: rcu_preempt kthread starved for {0}250 jiffies! g2057 f0x2"
+
+
+@pytest.mark.parametrize(
+    ("line", "failure"),
+    [
+        ("[    {0}.000000] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", "it said nothing for"),
+        (RCU, "RCU had no CPU for"),
+        ("matrix: {0}0 s", ""),
+    ],
+    ids=["complaints", "starved", "beats"],
+)
+def test_a_kernel_that_complains_does_not_live(
+    line: str, failure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guest whose CPU stands still writes to its console for ever; its watchman does not."""
+    monkeypatch.setattr(module.vm(), "SILENT_S", 5)
+    console = tmp_path / "console"
+    beats = "200" if failure else "80"  # longer than it may be silent, and an end
+    script = f'for number in $(seq 1 {beats}); do echo "{line.format("${number}")}" >> {console}; sleep 0.1; done'
+    with subprocess.Popen(["sh", "-c", script], text=True) as emulator:
+        try:
+            if failure:
+                with pytest.raises(module.vm().VmError, match=f"stood still: {failure}"):
+                    module.vm().follow(emulator, console, 0, True, {})
+                assert emulator.poll() is None
+            else:
+                module.vm().follow(emulator, console, 0, True, {})
+        finally:
+            emulator.kill()
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="reads the time stamp counter of x86-64")
 def test_the_rate_of_the_counter_is_the_same_each_time() -> None:
     rates = [module.vm().tsc_khz(0.05) for _ in range(5)]
