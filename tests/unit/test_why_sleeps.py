@@ -28,7 +28,7 @@ from lockline.investigation.sleeps import (
 )
 from lockline.render import why_screen, why_words
 from lockline.render.documents import why as document
-from why_cases import FUTEX_QUIET, MACHINE, known_of, observation
+from why_cases import FUTEX_QUIET, MACHINE, busy, known_of, observation
 
 LOCKS = """\
 1: POSIX  ADVISORY  WRITE 15695 fe:00:10002872 0 0
@@ -227,3 +227,35 @@ def test_threads_of_what_is_gone() -> None:
     assert threads_wanted(Target(("-p", "999999999"), "")) == []
     assert threads_wanted(Target(("-t", "999999999"), "")) == []
     assert threads_wanted(Target(("-G", "/there/is/no/such/group"), "")) == []
+
+
+@pytest.mark.parametrize(
+    ("waiters", "function", "kind"),
+    [
+        (0.05, "submit_bio_wait", "nothing"),
+        (0.05, "request_wait_answer", "nothing"),
+        # Queues that are not small beside it.
+        (0.5, "submit_bio_wait", "cause"),
+        # A program that answers for a file system, and has nothing to do; a signal that others decide to send.
+        (0.05, "fuse_dev_do_read", "cause"),
+        (0.05, "sigsuspend", "cause"),
+    ],
+)
+def test_what_is_slow_and_no_lock_is_the_answer_where_locks_are_small_beside_it(
+    waiters: float, function: str, kind: str
+) -> None:
+    sleeps = of_looks([asleep(1, 2, 3, function=function)] * 10, [])
+    seen = observation(probes.SLEEPS, sleeps=sleeps)
+    known = known_of(busy("totals", waiters=waiters, sleeps=None), replace(FUTEX_QUIET, sleeps=None), seen)
+    verdict = judge(known, "nothing left to try")
+    assert verdict.kind == kind
+    title = document.make(known, verdict, MACHINE).verdict.title
+    assert ("3.0 threads sleep for something else: " in title) == (kind == "nothing")
+
+
+def test_what_is_slow_adds_up_over_functions() -> None:
+    looks = [[*asleep(1, 2, function="submit_bio_wait"), *asleep(3, 4, function="__sync_dirty_buffer")]] * 4
+    slow = of_looks([[*one, *asleep(5, 6, 7, function="folio_wait_bit")] for one in looks], []).slow
+    assert slow is not None
+    assert (slow.what, slow.threads) == ("the disk", 4)
+    assert of_looks([asleep(1, 2, function="do_epoll_wait")] * 4, []).slow is None

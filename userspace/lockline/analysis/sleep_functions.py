@@ -2,6 +2,7 @@
 """What a thread waits for, by the kernel function that it sleeps in (/proc/PID/wchan)."""
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["file-lock", "semaphore"]
@@ -38,8 +39,8 @@ _STOPPED: Mapping[StopKind, str] = {
 # For a signal: kernel/signal.c.
 _SIGNALS = ("sigsuspend", "__do_sys_rt_sigsuspend")
 FREE_MEMORY = "free memory"
-# What is no lock, by how the function's name begins.
-_OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
+# What is no lock, by how the function's name begins.  Here what others are slow to do, or short of.
+_SLOW: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("pipe_write", "anon_pipe_write", "fifo_pipe_write", "pipe_wait_writable"),
         "a pipe is full: its reader is slower",
@@ -55,7 +56,6 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (("wait_current_trans", "btrfs_commit", "wait_for_commit", "btrfs_wait"), "the file system's transaction"),
     (("balance_dirty_pages",), "the disk takes written pages too slowly (vm.dirty_ratio)"),
-    (("kernel_clone", "wait_for_vfork_done"), "a child that vfork() started, until it runs a program or ends"),
     (
         (
             "io_schedule",
@@ -78,15 +78,27 @@ _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     ),
     (("reclaim_throttle", "throttle_direct_reclaim", "mem_cgroup_handle_over_high", "shrink_"), FREE_MEMORY),
     (("handle_userfault",), "a page that a program hands over (userfaultfd)"),
-    (("request_wait_answer", "fuse_"), "a file system's own program (FUSE)"),
+    # fs/fuse/dev.c, file.c: not fuse_dev_do_read(), in which that program itself waits for work.
+    (
+        (
+            *("request_wait_answer", "__fuse_request_send", "__fuse_simple_request", "fuse_simple_request"),
+            *("fuse_get_req", "fuse_wait_on_page", "fuse_wait_on_folio", "fuse_set_nowrite", "fuse_sync_writes"),
+        ),
+        "a file system's own program (FUSE)",
+    ),
     (("rpc_", "nfs"), "a file server (NFS)"),
     (("do_msgsnd",), "a message queue is full"),
+    (("__wait_rcu_gp", "synchronize_rcu", "synchronize_srcu"), "an RCU grace period"),
+)
+# And here what somebody else decides.
+_OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
+    *_SLOW,
     # ipc/mqueue.c: of a full queue, or of an empty one.
     (("wq_sleep", "do_mq_timedsend"), "a message queue is full, or empty (POSIX)"),
+    (("kernel_clone", "wait_for_vfork_done"), "a child that vfork() started, until it runs a program or ends"),
     (_SIGNALS, "a signal (some run times stop all threads like this, to collect garbage)"),
     # Where not all mutexes of the kernel are such: PI futexes.
     (("rt_mutex_", "__rt_mutex_"), "a mutex with priority inheritance"),
-    (("__wait_rcu_gp", "synchronize_rcu", "synchronize_srcu"), "an RCU grace period"),
 )
 # A thread that asks for the time that it sleeps: kernel/time/hrtimer.c.
 _NAPS = ("hrtimer_nanosleep", "do_nanosleep", "common_nsleep")
@@ -98,7 +110,8 @@ _INPUTS = (
     *("unix_accept", "skb_wait_for_more_packets", "__skb_wait_for_more_packets", "unix_stream_read", "unix_dgram_recv"),
     *("sk_wait_data", "tcp_recvmsg", "pipe_read", "anon_pipe_read", "wait_for_partner", "n_tty_read", "inotify_read"),
     *("eventfd_read", "signalfd_dequeue", "timerfd_read", "do_wait", "kernel_wait4", "do_sigtimedwait", "sigsuspend"),
-    *("do_msgrcv", "io_cqring_wait", "read_events", "do_syslog", "syslog_print", "ptrace_", "__do_sys_pause"),
+    *("do_msgrcv", "io_cqring_wait", "fuse_dev_do_read", "read_events"),
+    *("do_syslog", "syslog_print", "ptrace_", "__do_sys_pause"),
 )
 
 
@@ -113,6 +126,11 @@ def other_of(function: str) -> str:
     if stop is not None:
         return _STOPPED[stop]
     return next((words for names, words in _OTHERS if function.startswith(names)), "")
+
+
+def is_slow(function: str) -> bool:
+    """Whether a thread in this kernel function waits for what others are slow to do or short of: that is no lock."""
+    return function.startswith(tuple(chain.from_iterable(names for names, _ in _SLOW)))
 
 
 def stop_of(function: str) -> StopKind | None:

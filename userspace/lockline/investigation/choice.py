@@ -16,6 +16,7 @@ from lockline.analysis.answer import (
 from lockline.analysis.findings import Confidence, Fact, Lock, Process, Text, UserLock, fact
 from lockline.investigation import probes
 from lockline.investigation.blame import graph_of
+from lockline.investigation.elsewhere import slow_elsewhere
 from lockline.investigation.hypotheses import (
     UNSEEN_WAITING,
     asleep_at_futexes,
@@ -38,7 +39,8 @@ from lockline.investigation.still import stands_at_mutex, stands_whole
 PROVEN_PART = 0.5
 # A rival is one that may explain so much of what the leading one does.
 RIVAL = 0.25
-# Of the threads that sleep at futexes for nobody knows what: waiting that is less explains none of it.
+# Of the threads that sleep at futexes for nobody knows what, or for what is no lock: waiting that is less explains
+# none of it.
 _SMALL = 0.1
 # A step is never shorter, s.
 SHORTEST_S = 1.0
@@ -358,11 +360,22 @@ def _sure(known: Investigation, among: Sequence[Hypothesis], first: Hypothesis) 
 
 
 def _is_small(cause: Hypothesis, asleep: float) -> bool:
-    """Whether a cause is a queue for a lock of the kernel, small beside so many threads that sleep at futexes.
+    """Whether a cause is a queue for a lock of the kernel, small beside so many threads that sleep for something else.
 
-    What spins, is stopped or gets no CPU is no such queue: whoever is idle at a futex meanwhile says nothing of it.
+    What spins, is stopped or gets no CPU is no such queue: whoever sleeps meanwhile says nothing of it.
     """
     return isinstance(cause.subject, Lock) and cause.cause not in STANDSTILLS and cause.waiters < _SMALL * asleep
+
+
+def _is_slow(known: Investigation, among: Sequence[Hypothesis]) -> bool:
+    """Whether what holds the target back is no lock: all waiting for locks is small beside what it sleeps for."""
+    slow = slow_elsewhere(known)
+    if slow is None or any(one.cause in UNSEEN_WAITING or stands_at_mutex(one) for one in among):
+        return False
+    kernel, user = waiting(known)
+    supported = [one for one in among if one.supported]
+    small = kernel + (user or 0.0) < _SMALL * slow.threads
+    return small and all(_is_small(one, slow.threads) for one in supported)
 
 
 def judge(known: Investigation, ended: Ended) -> Verdict:
@@ -392,6 +405,8 @@ def judge(known: Investigation, ended: Ended) -> Verdict:
             # Who is gone waits for nothing.
             return Verdict("unclear", "low", None, rest, ended)
         return Verdict("nothing", "high" if tested and not rest else "medium", None, rest, ended)
+    if _is_slow(known, among):
+        return Verdict("nothing", "medium", None, rivals_of_nothing(among), ended)
     if not supported:
         return Verdict("unclear", "low", None, rivals_of_nothing(among), ended)
     first = supported[0]

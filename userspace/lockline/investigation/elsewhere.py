@@ -20,10 +20,12 @@ from lockline.analysis.sleep_functions import stop_of
 from lockline.investigation import probes
 from lockline.investigation.model import Evidence, Hypothesis, Investigation, Target
 from lockline.investigation.sessions import SessionWaits
-from lockline.investigation.sleeps import Blocked, Naps, OwnLock, Sleeps
+from lockline.investigation.sleeps import Blocked, Naps, OtherSleep, OwnLock, Sleeps
 
 # Threads that may wait so, as long as nobody has looked.
 _EXPECTED = 0.3
+# Threads that sleep for what is slow from which on the answer speaks of it.
+_SLOW_THREADS = 0.5
 # Looks with a holder from which on the holder is sure.
 _ENOUGH = 3
 # Naps of a thread a second from which on it polls, and threads of a process that do.
@@ -42,6 +44,18 @@ def sleeps_seen(known: Investigation) -> tuple[int, Sleeps] | None:
     """The last step that looked at sleeping threads."""
     found = [(step.number, seen.sleeps) for step, seen in known.observations if seen.sleeps is not None]
     return found[-1] if found else None
+
+
+def slow_elsewhere(known: Investigation) -> OtherSleep | None:
+    """What is no lock, and has threads of the target sleep; None: nobody looked, or it has hardly any."""
+    seen = sleeps_seen(known)
+    slow = seen[1].slow if seen is not None else None
+    return slow if slow is not None and slow.threads >= _SLOW_THREADS else None
+
+
+def slow_fact(slow: OtherSleep) -> Fact:
+    """What has threads sleep that is no lock."""
+    return fact("why-slow", threads=Measure(slow.threads, "threads"), reason=Text(slow.what))
 
 
 def worth_telling(sleeps: Sleeps) -> tuple[Blocked, ...]:

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from lockline.analysis.sleep_functions import Kind, kind_of, other_of
+from lockline.analysis.sleep_functions import Kind, is_slow, kind_of, other_of
 from lockline.analysis.sleepers import is_at_every_look
 from lockline.base.values import dataclass
 from lockline.investigation.sessions import SessionWaits
@@ -138,6 +138,10 @@ class OwnLock:
     database: bool = False
 
 
+# So many of them are told, those with most threads.
+_OTHERS = 5
+
+
 @dataclass(frozen=True, slots=True)
 class OtherSleep:
     """Threads that sleep for what is no lock, on average."""
@@ -189,6 +193,21 @@ class Sleeps:
     def futex_sleepers(self) -> float:
         """Threads that sleep at futexes on average, of those that were looked at."""
         return (self.at_futex or 0) / self.looks if self.looks else 0.0
+
+    @property
+    def slow(self) -> OtherSleep | None:
+        """What is no lock, and has most threads sleep as it is slow or short; its function: where most of them do."""
+        threads: defaultdict[str, float] = defaultdict(float)
+        functions: dict[str, str] = {}
+        # Those with most threads come first.
+        for one in self.others:
+            if is_slow(one.function):
+                threads[one.what] += one.threads
+                functions.setdefault(one.what, one.function)
+        if not threads:
+            return None
+        most = max(threads, key=threads.__getitem__)
+        return OtherSleep(functions[most], most, threads[most])
 
     @property
     def most_at_futex(self) -> float | None:
@@ -391,6 +410,7 @@ def sleeps_of(
         all_of_them=of_threads <= threads,
         blocked=tuple(sorted(blocked, key=lambda one: -one.waiters)),
         others=tuple(
-            OtherSleep(function, what, count / number) for (function, what), count in others.most_common(5) if what
+            OtherSleep(function, what, count / number)
+            for (function, what), count in [one for one in others.most_common() if one[0][1]][:_OTHERS]
         ),
     )

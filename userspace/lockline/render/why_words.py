@@ -155,6 +155,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     "why-session-left": "{session} was in a transaction at nearly all of them, and its client did nothing",
     "why-sessions-work": "{working:.1f} other sessions worked meanwhile",
+    "why-slow": "{threads:.1f} threads sleep for something else: {reason}",
     "why-none-blocked": "{looks} {looks:look|looks} at {threads} {threads:thread|threads}: none was asleep for one",
     "why-some-looked-at": (
         "{looks} {looks:look|looks} at {threads} {threads:thread|threads}, chosen by chance: none was asleep for one"

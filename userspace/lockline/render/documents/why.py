@@ -20,7 +20,7 @@ from lockline.base.values import dataclass
 from lockline.investigation.blame import graph_of
 from lockline.investigation.chain import BEHIND_LOCK
 from lockline.investigation.choice import symptoms_of
-from lockline.investigation.elsewhere import sleeps_seen
+from lockline.investigation.elsewhere import sleeps_seen, slow_elsewhere, slow_fact
 from lockline.investigation.hypotheses import asleep_at_futexes, culprit, hypotheses, waiting
 from lockline.investigation.little import BUSY
 from lockline.investigation.model import Hypothesis as Hypothesis_
@@ -295,6 +295,9 @@ def _nothing(known: Investigation, verdict: Verdict_) -> Verdict:
     ruled_out = [one for one in hypotheses(known) if one.state == "ruled out"]
     looked = "" if user is not None else " of the kernel"
     title = f"No lock{looked} holds {known.target.words} back"
+    slow = slow_elsewhere(known)
+    if slow is not None:
+        title += f". {fact_words(slow_fact(slow))}"
     if verdict.kind == "unclear":
         title = "Nothing was seen"
         if kernel >= NEGLIGIBLE_SHARE or (user or 0.0) >= NEGLIGIBLE_USER_SHARE:
