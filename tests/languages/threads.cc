@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Four threads: contended (one std::mutex), idle (a condition variable), split (a mutex each).
+ * Four threads: contended (one std::mutex), statistics (the same, for moments, millions of times), idle (a condition
+ * variable), split (a mutex each).
  * Prints "ready", runs until its input has a line or ends, then prints its counters.
  */
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <sys/resource.h>
 #include <thread>
 #include <vector>
 
@@ -37,6 +39,37 @@ static void work()
 	wait_ns += std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin).count();
 	waits++;
 	work();
+}
+
+/*
+ * Waits that the kernel put to sleep.  In all others, millions, the clock has the call itself, and that the scheduler
+ * gave the CPU to another thread meanwhile.
+ */
+static void statistics(std::mutex &mutex)
+{
+	static long counts;
+	struct rusage usage {};
+	long ns = 0, slept = 0, before = 0;
+
+	while (!stop) {
+		for (volatile int i = 0; i < 1000; i = i + 1)
+			;
+		auto begin = clock::now();
+		mutex.lock();
+		auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - begin).count();
+		counts++;
+		mutex.unlock();
+		if (took < 2000)
+			continue;
+		getrusage(RUSAGE_THREAD, &usage);
+		if (usage.ru_nvcsw != before) {
+			ns += took;
+			slept++;
+		}
+		before = usage.ru_nvcsw;
+	}
+	wait_ns += ns;
+	waits += slept;
 }
 
 struct queue {
@@ -83,6 +116,8 @@ int main(int argc, char **argv)
 
 			if (!strcmp(mode, "idle"))
 				return jobs.serve();
+			if (!strcmp(mode, "statistics"))
+				return load::statistics(load::shared);
 			while (!load::stop)
 				load::under_mutex(strcmp(mode, "split") ? load::shared : own);
 		});

@@ -1,14 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Four threads of Ruby: contended (they take turns at the GVL), calls (the same, but none computes until its time is
-# up: it calls the system), mutex (at a Mutex, which is held over a sleep), idle (they wait for a queue, a clock, a
-# pipe), split (one computes).
+# up: it calls the system), mutex (at a Mutex, which is held over a sleep), mutexes (at one each), idle (they wait for
+# a queue, a clock, a pipe), split (one computes).
 # Prints "ready", runs until a line or the end of its input, then prints its counters.
 
 THREADS = 4
 
-def compute(counts, index)
+def now
+  Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+end
+
+# Nanoseconds that this thread has run, and waited for a CPU.
+def ran
+  File.read("/proc/thread-self/schedstat").split.first(2).sum(&:to_i)
+end
+
+# What it neither ran nor waited for a CPU, it waited for the GVL: from its start on, and to read that, too.
+def compute(counts, index, begun)
   turns = 0
   turns += 1 until $stop
+  ran = ran()
+  $waited[index] = now - ran - begun
   counts[index] = turns
 end
 
@@ -24,7 +36,11 @@ end
 
 def under_mutex(mutex, counts, index)
   until $stop
-    mutex.synchronize { sleep 0.001 }
+    begun = now
+    mutex.synchronize do
+      $waited[index] += now - begun
+      sleep 0.001
+    end
     counts[index] += 1
   end
 end
@@ -44,6 +60,7 @@ end
 mode = ARGV[0]
 $stop = false
 counts = [0] * THREADS
+$waited = [0] * THREADS
 jobs = Queue.new
 reader, _writer = IO.pipe
 mutex = Mutex.new
@@ -54,10 +71,10 @@ threads =
       [Thread.new { wait_elsewhere(reader) }, Thread.new { (sleep 0.01; jobs << 1) until $stop }]
   when "calls"
     Array.new(THREADS) { |i| Thread.new { call(counts, i) } }
-  when "mutex"
-    Array.new(THREADS) { |i| Thread.new { under_mutex(mutex, counts, i) } }
+  when "mutex", "mutexes"
+    Array.new(THREADS) { |i| Thread.new { under_mutex(mode == "mutex" ? mutex : Mutex.new, counts, i) } }
   else
-    Array.new(mode == "contended" ? THREADS : 1) { |i| Thread.new { compute(counts, i) } }
+    Array.new(mode == "contended" ? THREADS : 1) { |i| Thread.new(now) { |begun| compute(counts, i, begun) } }
   end
 $stdout.puts "ready"
 $stdout.flush
@@ -66,3 +83,4 @@ $stop = true
 THREADS.times { jobs << nil }
 threads.each(&:join)
 puts "turns #{counts.sum}"
+puts "waits #{counts.sum}", "wait_ns #{$waited.sum}" if mode.start_with?("mutex", "contended")

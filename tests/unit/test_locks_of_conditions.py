@@ -71,6 +71,13 @@ def test_a_lock_of_mono_has_a_condition_and_a_mutex(
     assert len(first.words) == (2 if make == BEHAVIOUR else 3)
 
 
+@pytest.mark.parametrize(("longest_ns", "lock"), [(WINDOW, False), (100 * MS, True)])
+def test_threads_that_wait_once_till_the_end_are_idle(longest_ns: int, lock: bool) -> None:
+    """Four of Mono in Monitor.Wait(): 12.1 s of 3 s, 13 waits in all, as they wake each other when the program ends."""
+    words = [replace(one, total=one.total._replace(max_ns=longest_ns)) for one in monitor(2)]
+    assert any(found.make == MONO_LOCK for found in recognise(words, (), WINDOW, locks=(4,))) == lock
+
+
 def test_two_monitors_have_their_own_mutexes() -> None:
     words = [*monitor(2, range(1, 6)), *monitor(12, range(6, 11))]
     found = recognise(words, (), WINDOW, locks=(4, 14))

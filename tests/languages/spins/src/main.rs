@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Seven threads: mutex (parking_lot's), channel (they send to crossbeam's, which is full; one thread receives).
+//! Seven threads: mutex (parking_lot's), split (one each), idle (they wait for jobs at its Condvar), channel (they send
+//! to crossbeam's, which is full; one thread receives).
 //! Prints "ready", runs until its input has a line or ends, then prints its counters.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -22,11 +23,32 @@ fn add_wait(begin: Instant) {
 }
 
 #[inline(never)]
-fn under_mutex() {
+fn under_mutex(mutex: &parking_lot::Mutex<()>) {
     let begin = Instant::now();
-    let _guard = SHARED.lock();
+    let _guard = mutex.lock();
     add_wait(begin);
     work();
+}
+
+static JOBS: parking_lot::Mutex<u64> = parking_lot::const_mutex(0);
+static FILLED: parking_lot::Condvar = parking_lot::Condvar::new();
+
+#[inline(never)]
+fn serve() {
+    let mut jobs = JOBS.lock();
+    while *jobs == 0 && !STOP.load(Relaxed) {
+        FILLED.wait(&mut jobs);
+    }
+    *jobs = jobs.saturating_sub(1);
+}
+
+fn feed() {
+    while !STOP.load(Relaxed) {
+        thread::sleep(Duration::from_millis(10));
+        *JOBS.lock() += 1;
+        FILLED.notify_one();
+    }
+    FILLED.notify_all();
 }
 
 #[inline(never)]
@@ -43,11 +65,13 @@ fn main() {
         .map(|_| {
             let (send, mode) = (send.clone(), mode.clone());
             thread::spawn(move || {
+                let own = parking_lot::const_mutex(());
                 while !STOP.load(Relaxed) {
-                    if mode == "channel" {
-                        publish(&send);
-                    } else {
-                        under_mutex();
+                    match mode.as_str() {
+                        "channel" => publish(&send),
+                        "idle" => serve(),
+                        "split" => under_mutex(&own),
+                        _ => under_mutex(&SHARED),
                     }
                 }
             })
@@ -57,6 +81,9 @@ fn main() {
         let _ = receive.recv();
         work();
     });
+    if mode == "idle" {
+        thread::spawn(feed);
+    }
     println!("ready");
     std::io::stdin().read_line(&mut String::new()).unwrap();
     STOP.store(true, Relaxed);

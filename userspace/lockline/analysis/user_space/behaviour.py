@@ -109,6 +109,16 @@ def wait_again(words: Sequence[Seen]) -> bool:
     return sum(many >= WAITS_EACH for many in sleeps.values()) >= HALF * len(sleeps) > 0
 
 
+def wait_once(words: Sequence[Seen], window_ns: int) -> bool:
+    """Whether nearly all the waiting is one wait of each thread, for half of the recording or more.
+
+    Idle threads do so, and wake each other when the program ends.
+    """
+    longest = most_of(words, "max_ns")
+    tasks = {call.task for entry in words for call in entry.waits}
+    return longest >= HALF * window_ns and longest * len(tasks) >= MOST * total_of(words, "wait_ns") > 0
+
+
 def _users(words: Sequence[Seen]) -> int:
     """Threads that wait at these words, and others that wake there more than now and then: one who never waits."""
     waiting_there = {call.task for entry in words for call in entry.waits}

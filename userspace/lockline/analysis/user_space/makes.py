@@ -11,6 +11,7 @@ from lockline.analysis.user_space.behaviour import (
     mostly_brought,
     nobody_holds,
     wait_again,
+    wait_once,
     waits_by_task,
     wake_each_other,
 )
@@ -341,7 +342,7 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
         if make.peers and (not several or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
             continue
         few = total_of(circle, "slept") < _FEW_WAITS or not wait_again(circle)
-        if make.peers and make.words and few:
+        if make.peers and (few if make.words else make.conditions and wait_once(circle, window_ns)):
             continue
         why = f"threads wait in {make.files[0] if make.files else f'{make.waits[0]}()'}: {threads:.1f} on average"
         if make.peers:
