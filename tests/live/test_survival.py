@@ -326,6 +326,18 @@ def test_an_answer_is_told_though_its_recording_cannot_be_kept(live: Path, tmp_p
     assert "lockline report" not in done.stdout
 
 
+def test_who_watches_is_told_of_tmpdir(live: Path, tmp_path: Path) -> None:
+    """Nobody has named the file, so that -o is no way out; nor is it one of c2c report, which has no -o."""
+    directory = tmp_path / "small"
+    directory.mkdir()
+    with PrivateMount(directory, "size=200k") as small:
+        command = [*small.enter, "env", f"TMPDIR={directory}", live / "bin" / "lockline", "watch", "runqueues:0"]
+        done = subprocess.run([*command, "-d", "1"], capture_output=True, text=True, timeout=60, check=False)
+        assert list(small.inside.iterdir()) == []
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("; free some space, or name another directory by TMPDIR")
+
+
 def goes_on_from(before: int, small: PrivateMount, path: Path, collector: Collector, copy: Path) -> None:
     """With space again: it says so, more intervals come, and a copy of the file outlives the mount."""
     assert "nothing was lost" in collector.says("space")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The import that begins before options are read: of which command lines, and what is left of it."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -10,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from lockline.base import scratch as scratch_module
 from lockline.base.errors import LocklineError
+from lockline.base.scratch import scratch
 from lockline.cli import c2c_start
-from lockline.cli.scratch import scratch
 from programs import TOP
 
 PERF_DATA = b"PERFILE2" + bytes(200)
@@ -118,6 +120,27 @@ def test_a_scratch_directory_goes_with_its_files(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
     with scratch() as name:
         assert Path(name).is_dir()
+
+
+def test_a_place_without_room_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk a directory can be made, and no file in it."""
+    full, other = tmp_path / "full", tmp_path / "other"
+    full.mkdir()
+    other.mkdir()
+    write = scratch_module._write_into
+
+    def fails(path: str) -> None:
+        if path.startswith(str(full)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path)
+
+    monkeypatch.setattr(scratch_module, "_write_into", fails)
+    monkeypatch.setenv("TMPDIR", str(full))
+    monkeypatch.setenv("TEMP", str(other))
+    with scratch() as name:
+        assert Path(name).parent == other
+        assert list(Path(name).iterdir()) == []
+    assert list(full.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -93,6 +93,17 @@ def test_the_launcher_finds_the_package(place: str, installed: Path, tmp_path: P
     assert "tasklist_lock" in done.stdout
 
 
+def test_an_interrupt_while_the_package_loads_shows_no_traceback(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "lockline"
+    module = tmp_path / "userspace" / "lockline" / "cli" / "main.py"
+    for path in (program, module):
+        path.parent.mkdir(parents=True)
+    shutil.copy(LAUNCHER, program)
+    module.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = run(program, "report")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_the_launcher_runs_through_a_link(installed: Path, tmp_path: Path) -> None:
     link = tmp_path / "lockline"
     link.symlink_to(installed / "bin" / "lockline")

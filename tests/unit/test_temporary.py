@@ -2,6 +2,8 @@
 """Directories for recordings that are not kept."""
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -9,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from example_recording import make_example
+from lockline.cli.output import replace_whole
 from lockline.cli.temporary import temporary
+from lockline.export import waits
+from lockline.recording import connection
+from lockline.recording.reader import open_recording
 from programs import TOP
 
 HOLDS_ONE = """
@@ -58,3 +65,46 @@ def test_what_a_killed_process_left_goes_at_the_next_start(tmp_path: Path, monke
     running.communicate("")
     assert set(tmp_path.iterdir()) == {other, link, young}
     assert not left.exists()
+
+
+def terminated(*_: object) -> None:
+    """In place of a step: SIGTERM comes there."""
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_the_copy_of_a_recording_goes_when_a_signal_ends_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory that nobody can write to has no index of the journal, so that a copy is read."""
+    scratch, path = tmp_path / "scratch", tmp_path / "x.lockline"
+    scratch.mkdir()
+    make_example(path)
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr(connection, "_connect_in_place", lambda _: connection._connect("/missing", "mode=ro"))
+    monkeypatch.setattr(connection, "_has_wal", lambda _: True)
+    monkeypatch.setattr(connection, "takes_changes", lambda *_: True)
+    monkeypatch.setattr(shutil, "copyfile", terminated)
+    with pytest.raises(SystemExit) as ended, open_recording(str(path)):
+        pass
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_table_for_parquet_goes_when_a_signal_ends_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(waits, "load_duckdb", lambda *_: waits)
+    monkeypatch.setattr(waits, "connect", terminated, raising=False)
+    with pytest.raises(SystemExit):
+        waits.to_parquet(iter(()))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_half_a_file_goes_when_a_signal_ends_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fdopen = os.fdopen
+
+    def opened(*arguments: object) -> object:
+        terminated()
+        return fdopen(*arguments)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(os, "fdopen", opened)
+    with pytest.raises(SystemExit):
+        replace_whole(tmp_path / "page.html", b"page", 0o644)
+    assert list(tmp_path.iterdir()) == []

@@ -178,7 +178,7 @@ static const struct option_row rows[] = {
 	{END_WITH, "end-with", "PID", "end the recording when this process ends", VALUE_U32, FOR_WAITS, 1, MAX_PID,
 	 AT(end_with)},
 	{TEMPORARY, "temporary", NULL, "do not print the recording's name: it is removed afterwards", VALUE_FLAG,
-	 FOR_WATCH, 0, 0, AT(temporary)},
+	 FOR_WATCH | FOR_IMPORT, 0, 0, AT(temporary)},
 	{KEEP, "keep", "TIME",
 	 "record for days: keep full detail of the last TIME, as in 24h; older intervals are joined, then removed",
 	 VALUE_SECONDS, FOR_RECORD, SECOND, 366 * 86400 * SECOND, AT(keep_ns)},

@@ -162,6 +162,7 @@ static int write_recording(struct perfdata_import *import)
 	if (import->reader.input.seekable && !fstat(import->reader.input.fd, &status))
 		sources.written_ns = (__u64)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
 	err = err ?: memory_symbols_open(&symbols, &sources, &import->tasks.kernel);
+	recording_is_temporary(options->temporary);
 	err = err ?: recording_create_whole(&recording, options->output);
 	if (!err) {
 		struct memory_write write = {

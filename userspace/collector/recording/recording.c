@@ -75,7 +75,7 @@ static int write_empty(struct recording *recording)
 	}
 	free(file);
 	if (err)
-		message("cannot write %s: %s; choose another place with -o", recording->path, strerror(-err));
+		message("cannot write %s: %s; %s", recording->path, strerror(-err), recording_elsewhere());
 	recording->told |= err;
 	return err;
 }
@@ -334,7 +334,7 @@ int recording_publish(struct recording *recording)
 	output_file_give(&recording->file);
 	err = output_file_publish(&recording->file);
 	if (err)
-		message("cannot write %s: %s; choose another place with -o", recording->path, strerror(-err));
+		message("cannot write %s: %s; %s", recording->path, strerror(-err), recording_elsewhere());
 	if (err)
 		recording_abandon(recording);
 	else

@@ -41,6 +41,8 @@ static inline struct recorded_integer recorded(__s64 value)
 
 /* Before what takes long: whether there can be a recording of that name.  A refusal has been told. */
 int recording_check(const char *path);
+/* Before any is made: nobody has named its place, which TMPDIR says (--temporary). */
+void recording_is_temporary(bool is);
 /* A recording that is there is put aside; mode 0600. */
 int recording_create(struct recording **out, const char *path);
 /*

@@ -66,6 +66,8 @@ struct recording {
 	__s64 tasks_left, locks_left; /* that were gone and could not be folded, when that was tried last */
 };
 
+/* What to do where its place is no good. */
+const char *recording_elsewhere(void);
 /* Says why, once; negative errno. */
 int recording_failed(struct recording *recording, const char *what);
 /* Runs statements, with values in them as sqlite3_mprintf() has it. */

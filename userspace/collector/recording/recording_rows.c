@@ -108,6 +108,18 @@ static const char *const sql[STATEMENTS] = {
 	[DROP_MEMORY_WAITS] = "DELETE FROM memory_wait WHERE line = ?",
 };
 
+static bool temporary;
+
+void recording_is_temporary(bool is)
+{
+	temporary = is;
+}
+
+const char *recording_elsewhere(void)
+{
+	return temporary ? "name another directory by TMPDIR" : "choose another place with -o";
+}
+
 /* One line for people, once: what follows a full disk is more of the same. */
 int recording_failed(struct recording *recording, const char *what)
 {
@@ -121,9 +133,8 @@ int recording_failed(struct recording *recording, const char *what)
 	/* Without an interval it is removed. */
 	kept = recording->kept ? "; what was committed before stays readable" : "";
 	if ((code & 0xff) == SQLITE_FULL || err == ENOSPC || err == EDQUOT) {
-		message("cannot %s %s: no space left on its file system%s; free some space, or choose another place "
-			"with -o",
-			what, recording->path, kept);
+		message("cannot %s %s: no space left on its file system%s; free some space, or %s", what,
+			recording->path, kept, recording_elsewhere());
 		return -ENOSPC;
 	}
 	message("cannot %s %s: %s%s%s%s", what, recording->path, sqlite3_errmsg(recording->db), err ? ": " : "",

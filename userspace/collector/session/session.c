@@ -140,6 +140,7 @@ static int open_session(struct session *session)
 		err = probes_load(&session->ground, subsystems, SUBSYSTEMS,
 				  session->cgroup.id ? &session->cgroup : NULL, session->hierarchy);
 	/* After the programs, so that a refusal leaves no empty recording. */
+	recording_is_temporary(options->temporary);
 	err = err ?: recording_create(&session->recording, options->output);
 	session->keeper = (struct keeper){.keep_ns = options->keep_ns,
 					  .max_bytes = options->max_bytes,

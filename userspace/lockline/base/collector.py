@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import signal
     import subprocess
     from collections.abc import Sequence
-    from types import FrameType
     from typing import IO, Any
 else:
     # Numbers without names, as the kernel takes them.
@@ -211,25 +210,6 @@ def ask_collector(arguments: "Sequence[str]") -> tuple[str, list[str]]:
     """What lockline-collect prints on stdout, and its notes.  Raises LocklineError; see Started.finish()."""
     with start_collector(arguments) as started:
         return started.finish()
-
-
-class _EndedBySignals:
-    """Inside, SIGTERM and SIGHUP raise SystemExit."""
-
-    def __enter__(self) -> None:
-        def leave(number: int, frame: "FrameType | None") -> None:
-            raise SystemExit(128 + number)
-
-        self._before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-
-def ended_by_signals() -> _EndedBySignals:
-    """Turn SIGTERM and SIGHUP into an exit that passes the clean-up."""
-    return _EndedBySignals()
 
 
 def end_with_us() -> list[str]:

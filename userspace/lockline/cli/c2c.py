@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lockline.base.collector import Importing
 from lockline.base.errors import LocklineError
 from lockline.base.files import plain_path
+from lockline.base.scratch import scratch
 from lockline.cli.c2c_inputs import STANDARD_INPUT, Input, check_options, kind_of
 from lockline.cli.c2c_inputs import opened as opened_input
 from lockline.cli.c2c_options import (
@@ -24,7 +25,6 @@ from lockline.cli.c2c_options import (
 )
 from lockline.cli.c2c_start import take
 from lockline.cli.progress import progress
-from lockline.cli.scratch import scratch
 from lockline.render.c2c_sections import SECTIONS
 
 if TYPE_CHECKING:
@@ -74,6 +74,9 @@ def _add(group: "argparse._ActionsContainer", option: Option) -> None:
     told = {**option.told, "type": positive} if option.number else option.told
     group.add_argument(*option.words, **told)
 
+
+# Of the import of a recording that is gone afterwards.
+_PASSING = ("-q", "--temporary")
 
 # What a report is made with.  Loading it takes as long as reading many samples, so that both are done at once.
 _MAKERS = ("c2c.report", "c2c.types_reader", "recording.reader")
@@ -155,9 +158,9 @@ def _recording_of(given: Input, arguments: "argparse.Namespace", directory: str)
             _load(arguments)
             notes = early.finish()
         else:
-            notes = _import(given, imported, arguments, "-q")
+            notes = _import(given, imported, arguments, *_PASSING)
         if arguments.recording and kind == "perf.data" and _names_from(imported, arguments.recording):
-            notes = _import_perf_data(given, imported, arguments, "-q", "--recording", arguments.recording)
+            notes = _import_perf_data(given, imported, arguments, *_PASSING, "--recording", arguments.recording)
     for note in notes:
         _note(note)
     yield imported

@@ -69,7 +69,7 @@ class _Early:
         global _running
         if self._path is None or not _is_perf_data(self._path):
             return
-        from lockline.cli.scratch import scratch
+        from lockline.base.scratch import scratch
 
         self._scratch = scratch()
         try:
@@ -78,7 +78,7 @@ class _Early:
             # Whoever imports it later says what is wrong.
             return
         try:
-            self._importing = Importing(["import", self._path, "-o", output, "-q"], output)
+            self._importing = Importing(["import", self._path, "-o", output, "-q", "--temporary"], output)
             _running = self._path, self._importing
         except LocklineError:
             # Likewise.

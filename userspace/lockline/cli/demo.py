@@ -15,7 +15,8 @@ from lockline.analysis.answer import NEGLIGIBLE_SHARE, make_answer
 from lockline.analysis.model import Report
 from lockline.analysis.selection import Selection
 from lockline.analysis.series import read_slices
-from lockline.base.collector import NAME, end_with_us, ended_by_signals, finish, spawn
+from lockline.base.collector import NAME, end_with_us, finish, spawn
+from lockline.base.ending import ended_by_signals
 from lockline.base.errors import LocklineError
 from lockline.cli import demo_load, terminal
 from lockline.cli import report as reports

@@ -123,11 +123,14 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _is_recording(path: str) -> bool:
     """Raises LocklineError if the file cannot be read, or has to be imported first."""
     try:
+        # What is read once, as a pipe is, would have no samples left after this look.
+        if files.is_regular(path) is False:
+            raise LocklineError(f"{path}: not a file; write what it gives into one")
         with Path(path).open("rb") as file:
             magic = file.read(len(files.SQLITE))
     except (OSError, ValueError) as error:
         raise LocklineError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if not magic and Path(path).is_file():
+    if not magic:
         raise LocklineError(f"{path}: empty")
     if magic.startswith(files.PERF):
         raise LocklineError(f"{path}: a perf.data file; make a recording of it with `lockline c2c import` first")

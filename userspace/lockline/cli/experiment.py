@@ -6,7 +6,7 @@ import os
 import resource
 import sys
 
-from lockline.base.collector import ended_by_signals
+from lockline.base.ending import ended_by_signals
 from lockline.base.errors import LocklineError
 from lockline.base.text import clean
 from lockline.cli import terminal

@@ -4,6 +4,7 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lockline.analysis.selection import Selection
 from lockline.base.errors import LocklineError
@@ -11,6 +12,9 @@ from lockline.base.text import Style
 from lockline.cli.common import add_times
 from lockline.cli.output import write_whole
 from lockline.cli.report import DEFAULT_RECORDING, default_recording, kinds_argument
+
+if TYPE_CHECKING:
+    from lockline.recording.reader import Recording
 
 FORMATS = {
     "pprof": "compressed protobuf, for `go tool pprof`, Pyroscope, Parca",
@@ -48,33 +52,39 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add_times(export)
 
 
-def _encoded(path: str, arguments: argparse.Namespace) -> bytes:
+_UNSAID = "locks of programs are not in the file; `lockline report --futex` shows them"
+
+
+def _encoded(path: str, arguments: argparse.Namespace) -> tuple[bytes, bool]:
+    """The file's content, and whether the recording has locks of programs, which it lacks."""
     from lockline.recording.reader import open_recording
+
+    with open_recording(path) as recording:
+        return _content(recording, path, arguments), recording.saw_futexes()
+
+
+def _content(recording: "Recording", path: str, arguments: argparse.Namespace) -> bytes:
     from lockline.rules.report import make_report
 
     style = Style(unicode=True, addresses=arguments.addresses)
     selection = Selection(kinds=arguments.kinds, lock=arguments.lock, from_ns=arguments.from_ns, to_ns=arguments.to_ns)
     wanted = arguments.format
     timed = wanted in ("perfetto", "chrome", "firefox")
-    with open_recording(path) as recording:
-        report = make_report(recording, selection, ALL if timed else 0, ALL if timed else 0)
-        if recording.saw_futexes():
-            told = "locks of programs are not in the file; `lockline report --futex` shows them"
-            print(f"lockline: {told}", file=sys.stderr)
-        if wanted in ("perfetto", "chrome"):
-            from lockline.export import chrome, perfetto
-            from lockline.export.trace import read_trace
+    report = make_report(recording, selection, ALL if timed else 0, ALL if timed else 0)
+    if wanted in ("perfetto", "chrome"):
+        from lockline.export import chrome, perfetto
+        from lockline.export.trace import read_trace
 
-            trace = read_trace(recording, report, style)
-            return perfetto.encode(trace) if wanted == "perfetto" else chrome.encode(trace)
-        if wanted in ("csv", "parquet"):
-            from lockline.export import waits
+        trace = read_trace(recording, report, style)
+        return perfetto.encode(trace) if wanted == "perfetto" else chrome.encode(trace)
+    if wanted in ("csv", "parquet"):
+        from lockline.export import waits
 
-            rows = waits.rows_of(recording, report, style)
-            return waits.to_csv(rows) if wanted == "csv" else waits.to_parquet(rows)
-        from lockline.export.profile import read_profile
+        rows = waits.rows_of(recording, report, style)
+        return waits.to_csv(rows) if wanted == "csv" else waits.to_parquet(rows)
+    from lockline.export.profile import read_profile
 
-        profile = read_profile(recording, report, "holders" if arguments.holders else "waiters", style)
+    profile = read_profile(recording, report, "holders" if arguments.holders else "waiters", style)
     if arguments.holders and not profile.entries:
         raise LocklineError(f"{path}: no holders in it; record them with: lockline record --holders")
     if wanted == "pprof":
@@ -96,10 +106,14 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
         raise LocklineError(f"--holders: of the formats {', '.join(_STACKS)}")
     if arguments.holders and (arguments.from_ns is not None or arguments.to_ns is not None):
         raise LocklineError("--holders: of the whole recording, without --from and --to")
-    content = _encoded(arguments.input or arguments.file or default_recording(), arguments)
+    if not arguments.output:
+        raise LocklineError("-o: name the file to write; - is standard output")
+    content, unsaid = _encoded(arguments.input or arguments.file or default_recording(), arguments)
     if arguments.output == "-":
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
     else:
         write_whole(Path(arguments.output), content)
+    if unsaid:
+        print(f"lockline: {_UNSAID}", file=sys.stderr)
     return "", 0

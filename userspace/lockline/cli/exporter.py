@@ -2,6 +2,7 @@
 """`lockline exporter`: lock waits as metrics of Prometheus, over HTTP or as a file for node_exporter."""
 
 import argparse
+import os
 import socket
 import subprocess
 import sys
@@ -13,7 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lockline.base.collector import NAME, end_with_us, ended_by_signals, finish, spawn
+from lockline.base.collector import NAME, end_with_us, finish, spawn
+from lockline.base.ending import ended_by_signals
 from lockline.base.errors import LocklineError
 from lockline.cli.common import argument, positive
 from lockline.cli.output import replace_whole
@@ -157,6 +159,12 @@ def _put(path: Path, text: bytes) -> None:
         raise LocklineError(f"--textfile {path}: {error.strerror}") from error
 
 
+def _check_place(path: Path) -> None:
+    """Before anything is recorded, which takes an interval.  Raises LocklineError."""
+    if not os.access(path.parent, os.W_OK | os.X_OK) or not path.parent.is_dir():
+        raise LocklineError(f"--textfile {path}: {path.parent} is no directory to write in")
+
+
 @contextmanager
 def _recorded(path: Path, interval: int) -> "Iterator[subprocess.Popen[bytes]]":
     """A collector that records into the file until the block ends."""
@@ -208,6 +216,8 @@ def run(arguments: argparse.Namespace) -> tuple[str, int]:
     from lockline.export.prometheus import load_client, render
 
     load_client()
+    if arguments.textfile:
+        _check_place(Path(arguments.textfile))
     with ExitStack() as stack:
         stack.enter_context(ended_by_signals())
         found = _followed(Path(arguments.input), arguments) if arguments.input else _own(arguments)

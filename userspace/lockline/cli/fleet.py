@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from lockline.fleet.engine import Engine
 
 FAILED = 2
+# Bytes of a list of names: a hundred for each of half a million hosts.
+_MOST_NAMES = 64 << 20
 # A query that reads the view of waits by interval.
 _OF_WAITS = re.compile(r"\b(?:from|join)\s+waits\b", re.IGNORECASE)
 _GROUPS = ("kernel", "cpu_model", "architecture", "host", "lockline_version", "release", "role")
@@ -152,9 +154,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _lines(path: str, option: str) -> list[str]:
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LocklineError(f"{option}{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        with Path(path).open("rb") as file:
+            content = file.read(_MOST_NAMES + 1)
+        text = content.decode("utf-8")
+    except OSError as error:
+        raise LocklineError(f"{option}{path}: cannot be read: {error.strerror or error}") from error
+    except ValueError:
+        raise LocklineError(f"{option}{path}: not a text of names, one a line") from None
+    if len(content) > _MOST_NAMES or "\0" in text:
+        raise LocklineError(f"{option}{path}: not a text of names, one a line")
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 

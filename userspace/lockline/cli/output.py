@@ -6,22 +6,24 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from lockline.base.ending import ended_by_signals
 from lockline.base.errors import LocklineError
 from lockline.base.files import SQLITE
 
 
 def replace_whole(path: Path, content: bytes, mode: int) -> None:
     """Replace a file at once: who reads it has all or nothing.  Raises OSError."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        Path(name).chmod(mode)
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
+    with ended_by_signals():
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            Path(name).chmod(mode)
+            Path(name).replace(path)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lockline.base.collector import NAME, end_with_us, ended_by_signals, finish, spawn
+from lockline.base.collector import NAME, end_with_us, finish, spawn
+from lockline.base.ending import ended_by_signals
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style
 from lockline.base.values import replace

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from lockline.base.collector import NAME, end_with_us, ended_by_signals, finish, spawn
+from lockline.base.collector import NAME, end_with_us, finish, spawn
+from lockline.base.ending import ended_by_signals
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style, folded, on_page
 from lockline.c2c.live import LiveReport, live_report
@@ -23,7 +24,6 @@ from lockline.cli.help import DESCRIPTIONS, epilog
 from lockline.cli.parser import Parser
 from lockline.cli.temporary import temporary
 from lockline.cli.terminal import columns, page, painted, style
-from lockline.recording.connection import check_header
 from lockline.recording.reader import open_recording
 from lockline.render import lines_screen, watch_text
 from lockline.render.documents import watch as document
@@ -134,7 +134,8 @@ def make_report(
         return show(Path(options.input), options), options, 0
     if options.input is not None:
         # Where the collector finds the lock that is to be watched.
-        check_header(options.input)
+        with open_recording(options.input):
+            pass
         rest = ["-i", options.input, *rest]
     if not rest:
         raise LocklineError("watch: no target; name a lock, a symbol, an address, or a recording with -i FILE")

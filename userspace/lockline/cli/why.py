@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from lockline import version
-from lockline.base.collector import ask_group, ended_by_signals
+from lockline.base.collector import ask_group
+from lockline.base.ending import ended_by_signals
 from lockline.base.errors import LocklineError
 from lockline.base.numbers import duration, percent
 from lockline.base.text import Style, clean

@@ -3,13 +3,13 @@
 
 import csv
 import io
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
 from lockline.analysis.model import Report
+from lockline.base.scratch import scratch
 from lockline.base.text import Style, clean
 from lockline.export.parquet import WAIT_COLUMNS, load_duckdb, read_rows, write_rows
 from lockline.recording.reader import Recording
@@ -72,7 +72,7 @@ def to_csv(rows: Iterator[Row]) -> bytes:
 def to_parquet(rows: Iterator[Row]) -> bytes:
     """The same columns as Parquet, written by DuckDB.  Raises LocklineError if DuckDB is not installed."""
     duckdb = load_duckdb("--format parquet", "export")
-    with tempfile.TemporaryDirectory(prefix="lockline-") as directory:
+    with scratch() as directory:
         source, target = Path(directory) / "waits.csv", Path(directory) / "waits.parquet"
         source.write_bytes(to_csv(rows))
         with duckdb.connect() as connection:

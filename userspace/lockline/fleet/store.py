@@ -81,8 +81,12 @@ def schema_of(directory: Path) -> int:
         schema = json.loads((directory / MARKER).read_text(encoding="utf-8"))["lockline-fleet"]
     except FileNotFoundError:
         raise LocklineError(f"{directory}: no fleet's directory; make one with: lockline fleet add") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LocklineError(f"{directory / MARKER}: cannot be read: {error}") from error
+    except NotADirectoryError:
+        raise LocklineError(f"{directory}: not a directory") from None
+    except OSError as error:
+        raise LocklineError(f"{directory / MARKER}: cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise LocklineError(f"{directory / MARKER}: is not what lockline wrote; it is damaged") from error
     if not isinstance(schema, int) or schema < 1:
         raise LocklineError(f"{directory / MARKER}: schema {schema!r} does not exist")
     if schema > SCHEMA:
@@ -103,7 +107,11 @@ def make_store(directory: Path) -> None:
     """Make a directory, or open the one that is there.  Raises LocklineError."""
     if _PATTERN.search(str(directory)):
         raise LocklineError(f"{directory}: the name of a fleet's directory must not hold any of * ? [ ] {{ }}")
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = "not a directory" if isinstance(error, (FileExistsError, NotADirectoryError)) else error.strerror
+        raise LocklineError(f"{directory}: {why}") from error
     if not (directory / MARKER).exists():
         others = any(entry.name[0] != "." for entry in directory.iterdir())
         # Another writer may have made it meanwhile.

@@ -166,9 +166,10 @@ def connected(path: str) -> Iterator[sqlite3.Connection]:
             connection.close()
         return
     import shutil
-    import tempfile
 
-    with tempfile.TemporaryDirectory(prefix="lockline-") as directory:
+    from lockline.base.scratch import scratch
+
+    with scratch() as directory:
         if _has_wal(path):
             copy = f"{directory}/recording"
             shutil.copyfile(path, copy)

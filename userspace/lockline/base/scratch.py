@@ -3,12 +3,23 @@
 
 import os
 
-from lockline.base.collector import ended_by_signals
+from lockline.base.ending import ended_by_signals
 from lockline.base.errors import LocklineError
 
 # As tempfile looks for a place.
 _PLACES = ("TMPDIR", "TEMP", "TMP")
 _TRIES = 100
+
+
+def _write_into(path: str) -> None:
+    """Raises OSError if there is no room for a file: where a disk is full there may be directories still."""
+    probe = f"{path}/probe"
+    try:
+        with open(probe, "wb") as file:
+            file.write(b"room")
+    finally:
+        if os.path.exists(probe):  # noqa: PTH110
+            os.unlink(probe)  # noqa: PTH108
 
 
 def _make() -> str:
@@ -22,6 +33,12 @@ def _make() -> str:
             except FileExistsError:
                 continue
             except OSError as error:
+                why = error
+                break
+            try:
+                _write_into(path)
+            except OSError as error:
+                os.rmdir(path)  # noqa: PTH106
                 why = error
                 break
             return path
