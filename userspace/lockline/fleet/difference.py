@@ -9,11 +9,12 @@ from pathlib import Path
 from lockline.analysis.selection import lock_matches
 from lockline.base.errors import LocklineError
 from lockline.diff.model import DEFAULT_MIN_SHARE, Rule
-from lockline.fleet.analysis import DEFAULT_THRESHOLD, Lock, Side, Sums, by_host, heaviest, overlapping, totals
+from lockline.fleet.analysis import DEFAULT_THRESHOLD, heaviest, overlapping, totals
 from lockline.fleet.choose import ANY, GROUPS, Filter, Known, known_recordings, parse_moment
 from lockline.fleet.compare import Effect, Shares, compare_groups, compare_times, corrected
 from lockline.fleet.engine import Engine
 from lockline.fleet.model import FleetDiff, LockChange, SideOf
+from lockline.fleet.sums import Lock, Side, Sums, by_host
 
 BEFORE, AFTER = "before", "after"
 

@@ -112,6 +112,36 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class ProgramLock:
+    """Waits for one lock of a program, on all hosts that were recorded with --futex."""
+
+    program: str = shown("its command")
+    lock: str = shown("its variable, its class, or what kind it is", "name")
+    code: Name = shown("the function that waits, or the file, where other locks have that name; null: none")
+    share: Amount = shown("wait time over observed time of these hosts, weighted")
+    waits: Count = shown("how many were recorded")
+    wait_ns: Count = shown("their sum")
+    max_ns: Count = shown("the longest")
+    hosts: Count = shown("that waited for it")
+    mean: Amount = shown("of the hosts' shares", "spread.mean")
+    median: Amount = shown("of the hosts' shares", "spread.median")
+    p99: Amount = shown("99 of 100 hosts have at most this share", "spread.p99")
+    worst: tuple[Host, ...] = shown("the hosts with the largest shares", "spread.worst")
+    before: Amount | None = shown("its share in the period before; null: nobody looked")
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Locks of programs, of the recordings that looked at them (record --futex)."""
+
+    hosts: Count = shown("that were recorded with them")
+    weighted_ns: Amount = shown("observed time of these, times the weights")
+    share: Amount = shown("all waiting for them over that time")
+    lock_count: Count = shown("locks that were waited for")
+    locks: tuple[ProgramLock, ...] = shown("those with most waiting, most first")
+
+
+@dataclass(frozen=True)
 class Silent:
     """A host that is missing, or was seen for a short time."""
 
@@ -142,6 +172,7 @@ class Document:
     )
     tested: Count = shown("comparisons in all, those without a finding included")
     findings: tuple[Finding, ...] = shown("by rule")
+    programs: Programs | None = shown("their locks; null: no recording looked, or a container was chosen")
     expected: Count = shown("hosts that should be there")
     missing: tuple[Silent, ...] = shown("hosts without a recording")
     partial: tuple[Silent, ...] = shown("hosts that were seen for less than half the usual time")

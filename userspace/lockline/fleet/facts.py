@@ -15,6 +15,7 @@ from lockline.analysis.waits import UNKNOWN_LOCK
 from lockline.base.errors import LocklineError
 from lockline.base.text import Style, clean
 from lockline.diff.line_names import function_name, symbol_name
+from lockline.fleet.program_locks import program_locks
 from lockline.fleet.tables import HOUR_NS, Row
 from lockline.recording import memory, memory_rows, rows
 from lockline.recording.bulk import container_weights
@@ -211,6 +212,7 @@ def read_facts(recording: Recording) -> Facts:
     length_ns = window.recording_end_ns - window.recording_begin_ns
     lost = sum(row.events for row in report.loss if row.severity != "info" and row.events > 0)
     boot_id, kernel = host.boot_id or "", host.kernel_release or ""
+    observed_ns = sum(interval.length_ns for interval in intervals)
     of_recording: Row = (
         date,
         boot_id,
@@ -224,11 +226,14 @@ def read_facts(recording: Recording) -> Facts:
         window.filter or "",
         unix_ns,
         unix_ns + length_ns,
-        sum(interval.length_ns for interval in intervals),
+        observed_ns,
         report.totals.waits,
         report.totals.wait_ns,
         lost,
     )
+    # Samples of stacks, which name many of these locks, are of the whole recording, and so are the sums.
+    hour = unix_ns // HOUR_NS
+    in_programs = recording.saw_futexes()
     tables: dict[str, Iterator[Row]] = {
         "recordings": iter((of_recording,)),
         "hours": _hours(intervals),
@@ -238,6 +243,8 @@ def read_facts(recording: Recording) -> Facts:
         "lines": _lines(recording),
         "findings": _findings(report),
         "containers": _containers(recording, locks, kinds),
+        "program_time": iter(((hour, observed_ns),) if in_programs else ()),
+        "program_locks": program_locks(report, hour) if in_programs else iter(()),
     }
     return Facts(
         host=clean(host.name, _STYLE),

@@ -23,7 +23,7 @@ from lockline.fleet.store import Place, aside, places, publish
 GATHERED = ".gathered"
 MEMBERS = "members.json"
 # The tables that reports read.
-TABLES = ("recordings", "hours", "lock_hours", "lengths", "findings", "containers")
+TABLES = ("recordings", "hours", "lock_hours", "lengths", "findings", "containers", "program_time", "program_locks")
 # Fewer recordings of a day are left as they are.
 LEAST = 16
 # What is gathered already is gathered again with recordings at least half as many.

@@ -53,6 +53,36 @@ class LockShare:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramLock:
+    """A lock of a program on all hosts; code: what tells it from others of its name, or ''.
+
+    share: of the host time in which programs were looked at; before: in the period before, None where nobody looked.
+    """
+
+    program: str
+    name: str
+    code: str
+    share: float
+    waits: int
+    wait_ns: int
+    max_ns: int
+    hosts: int
+    spread: Spread
+    before: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """Locks of programs, as far as hosts were recorded with them (--futex); weighted_ns: of these hosts' time."""
+
+    hosts: int
+    weighted_ns: float
+    share: float
+    lock_count: int
+    locks: tuple[ProgramLock, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class GroupEffect:
     """Waits for a lock on hosts of one group against all others."""
 
@@ -105,6 +135,7 @@ class FleetReport:
     missing: tuple[Silent, ...]
     partial: tuple[Silent, ...]
     expected: int
+    programs: Programs | None = None
 
     @property
     def worse(self) -> tuple[LockShare, ...]:

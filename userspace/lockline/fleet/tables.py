@@ -107,6 +107,17 @@ TABLES: dict[str, Columns] = {
         ("samples", "BIGINT"),
         *_FIGURES,
     ),
+    # Of recordings that looked at programs (record --futex).  The hour is that in which the recording begins.
+    "program_time": (*_OF, ("hour", "BIGINT"), ("observed_ns", "BIGINT")),
+    "program_locks": (
+        *_OF,
+        ("hour", "BIGINT"),
+        ("program", "VARCHAR"),
+        ("lock", "VARCHAR"),
+        ("code", "VARCHAR"),
+        *_FIGURES,
+        ("max_ns", "BIGINT"),
+    ),
 }
 
 

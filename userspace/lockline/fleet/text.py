@@ -7,13 +7,14 @@ from lockline.base.numbers import counted, percent
 from lockline.base.text import Column, Style, clean, table
 from lockline.fleet.choose import moment
 from lockline.fleet.compare import Effect
-from lockline.fleet.model import FleetDiff, FleetReport, GroupEffect, LockShare, SideOf, Silent, is_worse
+from lockline.fleet.model import FleetDiff, FleetReport, GroupEffect, LockShare, ProgramLock, SideOf, Silent, is_worse
 from lockline.render.screen_fit import filled, fitted
 
 COLUMNS = 80
 # Locks on the first screen, fewer where other parts need the lines.
 _LOCKS = 9
 _FEWEST = 3
+_PROGRAM_LOCKS = 5
 _DIFF_LOCKS = 11
 _NAMED = 3
 
@@ -31,17 +32,40 @@ def _ratio_words(ratio: float) -> str:
     return f"{(ratio - 1) * 100:+.0f} %" if ratio < 3 else f"x {ratio:.1f}"
 
 
+def program_lock_name(lock: ProgramLock) -> str:
+    """What a lock of a program is called beside its program."""
+    return f"{lock.name} in {lock.code}" if lock.code else lock.name
+
+
+def _program_answer(report: FleetReport, style: Style) -> str:
+    """A sentence where a lock of a program costs more of its hosts' time than any lock of the kernel of all hosts'."""
+    programs = report.programs
+    if programs is None or not programs.locks:
+        return ""
+    first = programs.locks[0]
+    if report.locks and report.locks[0].share >= first.share:
+        return ""
+    return (
+        f"{clean(program_lock_name(first), style)}, of the program {clean(first.program, style)}, costs most: "
+        f"{percent(first.share)} of the time of {counted(programs.hosts, 'host')} recorded with --futex, "
+        f"on {first.hosts:,} of them. "
+    )
+
+
 def _answer(report: FleetReport, style: Style) -> list[str]:
     where = f" in container {clean(report.container, style)}" if report.container else ""
     if not report.locks:
-        return filled("", f"No host waited for a lock{where}.", COLUMNS)
+        text = _program_answer(report, style) or f"No host waited for a lock{where}."
+        return filled("", text, COLUMNS, 3)
     worst = report.locks[0]
+    named = f"{clean(worst.name, style)} ({clean(worst.kind, style)})"
+    program = _program_answer(report, style)
+    costs = f"Of the kernel's locks {named} costs most" if program else f"{named} costs the fleet most{where}"
     text = (
-        f"{clean(worst.name, style)} ({clean(worst.kind, style)}) costs the fleet most{where}: "
-        f"{percent(worst.share)} of all host time, {percent(worst.of_waiting)} of all lock waiting, "
+        f"{program}{costs}: {percent(worst.share)} of all host time, {percent(worst.of_waiting)} of all lock waiting, "
         f"on {worst.hosts:,} of {counted(report.period.hosts, 'host')}."
     )
-    return filled("", text, COLUMNS, 3)
+    return filled("", text, COLUMNS, 4)
 
 
 def _worse_words(lock: LockShare, style: Style) -> str:
@@ -136,6 +160,24 @@ def lock_table(locks: Sequence[LockShare], style: Style, changes: bool) -> list[
     return table(columns, rows, indent="", grow=False)
 
 
+def program_table(locks: Sequence[ProgramLock], style: Style) -> list[str]:
+    """Locks of programs by their share of the time of hosts that were recorded with them."""
+    columns = [
+        Column("lock of a program", 24, right=False),
+        Column("program", 9, right=False),
+        Column("of time", 7),
+        Column("median", 7),
+        Column("p99", 7),
+        Column("worst host", 12, right=False),
+    ]
+    rows = []
+    for lock in locks:
+        worst = clean(lock.spread.worst[0][0], style) if lock.spread.worst else "-"
+        row = [clean(program_lock_name(lock), style), clean(lock.program, style), percent(lock.share)]
+        rows.append([*row, percent(lock.spread.median), percent(lock.spread.p99), worst])
+    return table(columns, rows, indent="", grow=False)
+
+
 def _judged_words(effect: Effect) -> str:
     return effect.judgement.verdict if effect.judgement is not None else effect.unjudged
 
@@ -205,9 +247,11 @@ def render(report: FleetReport, style: Style) -> str:
 
     def parts(step: int) -> list[list[str]]:
         locks = report.locks[: _LOCKS - step]
+        programs = report.programs.locks[: max(_FEWEST, _PROGRAM_LOCKS - step)] if report.programs else ()
         return [
             _answer(report, style),
             lock_table(locks, style, report.before is not None) if locks else [],
+            program_table(programs, style) if programs else [],
             [*_changes(report, style), *_machines(report, style), *_findings(report), *_coverage(report, style)],
         ]
 

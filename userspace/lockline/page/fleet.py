@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from lockline.base.numbers import count, duration, percent
 from lockline.fleet import text
 from lockline.fleet.choose import moment
-from lockline.fleet.model import FleetReport, GroupEffect, LockShare, Silent
+from lockline.fleet.model import FleetReport, GroupEffect, LockShare, Programs, Silent
 from lockline.page import svg
 from lockline.page.document import Page, Section, figure, render
 from lockline.page.html import Content, Writer, joined
@@ -50,6 +50,30 @@ def _locks(report: FleetReport, write: Writer) -> Section:
         "Wait time over observed host time, in percent: the host in the middle, and the one that 99 of 100 are below."
     )
     return Section("locks", "Locks", figure(write, "locks", caption, drawing, table, chart=False))
+
+
+def _programs(programs: Programs, write: Writer) -> Section:
+    rows: list[Sequence[Content]] = []
+    for lock in programs.locks:
+        worst = ", ".join(f"{host} {percent(share)}" for host, share in lock.spread.worst)
+        rows.append(
+            (
+                text.program_lock_name(lock),
+                lock.program,
+                percent(lock.share),
+                f"{lock.hosts:,}",
+                percent(lock.spread.median),
+                percent(lock.spread.p99),
+                count(lock.waits),
+                duration(lock.max_ns),
+                "-" if lock.before is None else percent(lock.before),
+                worst or "-",
+            )
+        )
+    titles = ("lock", "program", "of host time", "hosts", "median host", "p99 host", "waits", "longest")
+    table = write.table("Locks of programs", (*titles, "of time in the period before", "worst hosts"), rows, (0, 1, 9))
+    note = write("p", f"Of {programs.hosts:,} hosts that were recorded with --futex.", class_="note")
+    return Section("programs", "Locks of programs", joined((table, note)))
 
 
 def _groups(report: FleetReport, write: Writer) -> Section:
@@ -135,6 +159,7 @@ def make_fleet_page(report: FleetReport, write: Writer, redact: bool = False) ->
             joined((write("p", " ".join(answer.split()), class_="answer"), write.lines(summary))),
         ),
         _locks(report, write),
+        *([_programs(report.programs, write)] if report.programs else []),
         _groups(report, write),
         _findings(report, write),
         _coverage(report, write),

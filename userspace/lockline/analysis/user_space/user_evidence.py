@@ -244,6 +244,11 @@ _CALLED_ON_HEAP = {
 }
 
 
+def is_waiters_own(make: str) -> bool:
+    """Whether the word, its address and its name are the waiting thread's, and not the lock's."""
+    return make in _CALLED
+
+
 def lock_called(futex: user_rows.Futex, make: str, class_name: str = "") -> UserLock:
     """What a lock is called: by its make where that tells more than an address on a heap, else as the word is.
 
