@@ -28,7 +28,8 @@ enum futex_op {
 	FUTEX_OP_WAIT2 = 18,
 	FUTEX_OP_REQUEUE2 = 19,
 	FUTEX_OP_YIELD = 20,      /* sched_yield(): a thread that waits for others lets them run */
-	FUTEX_OP_GO_LOCK = 24,    /* no futex calls: a goroutine waits for a mutex */
+	FUTEX_OP_GO_POOL = 23,    /* no futex calls: a goroutine waits for one of a library's pool */
+	FUTEX_OP_GO_LOCK = 24,    /* likewise: for a mutex */
 	FUTEX_OP_GO_UNLOCK = 25,  /* one lets go, signals or ends, which wakes another that waits */
 	FUTEX_OP_GO_SEND = 26,    /* likewise: a goroutine waits until somebody receives what it sends */
 	FUTEX_OP_GO_SELECT = 27,  /* the same in a select, which may go on by another case too */

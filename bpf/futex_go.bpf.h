@@ -6,7 +6,7 @@
  * sync.runtime_notifyListWait(), and behind it.  Never at return: Go moves its stacks.  A goroutine parks without its
  * thread, so that it is followed by the pointer to itself that Go keeps in a register; what it waits for is counted in a
  * futex's row, at the address of the mutex or condition, of the channel's own lock, of the channel (select, and one that
- * receives), or of the call (wait group).
+ * receives), or of the call (wait group, and a pool of a library).
  *
  * Who wakes one of those that sync parked does so in runtime.readyWithTime(), who sends to one that waits to receive in
  * runtime.send(), who receives from one that waits to send in runtime.recv(): an argument names the goroutine.
@@ -86,6 +86,15 @@ static __always_inline __u64 go_frame(struct pt_regs *regs)
 	return regs->bp;
 #else
 	return regs->regs[29];
+#endif
+}
+
+static __always_inline __u64 go_place(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->ip;
+#else
+	return regs->pc;
 #endif
 }
 
@@ -374,6 +383,16 @@ int go_cond_enter(struct pt_regs *regs)
 static __always_inline __u64 go_thread_key(__u64 pid_tgid)
 {
 	return futex_row_key(pid_tgid >> 32, 1ull << 63 | (__u32)pid_tgid);
+}
+
+/*
+ * At the call of runtime.selectgo() in a library's function that waits there for one of a pool, and for nothing else: all
+ * that wait so are one row, at that call.
+ */
+SEC("?uprobe")
+int go_pool_enter(struct pt_regs *regs)
+{
+	return go_begin(regs, go_place(regs), FUTEX_OP_GO_POOL);
 }
 
 struct go_case {

@@ -3,7 +3,7 @@
 // Eight goroutines: contended (one sync.Mutex), split (a mutex each), idle (a channel), rwmutex (six read, two write),
 // slow (they send to one that is slower), select (the same in a select), source (one of them does), busy (they send,
 // and do nothing else), pool (they take one of two values from a channel, and send it back), semaphore (they send to a
-// channel with two places, and receive again), workers (they receive jobs from a channel with a buffer, which another one
+// channel with two places, and receive again), database (they share two connections of database/sql), workers (they receive jobs from a channel with a buffer, which another one
 // sends), group (each waits for a goroutine that it starts), cond (they wait for a signal).
 // Prints "ready", begins at a line of its input, prints "busy" after 500 turns, and at the next line stops and
 // prints how long the goroutines have waited, in nanoseconds: by Go's block profile, which ends a wait when another
@@ -13,6 +13,9 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"os"
 	"runtime"
@@ -98,6 +101,25 @@ func underSemaphore(places chan int) {
 	<-places
 }
 
+// A database that takes its time, without one: what database/sql asks of a driver.
+type connection struct{}
+
+func (connection) Open(string) (driver.Conn, error)          { return connection{}, nil }
+func (connection) Prepare(string) (driver.Stmt, error)       { return connection{}, nil }
+func (connection) Begin() (driver.Tx, error)                 { return nil, nil }
+func (connection) Close() error                              { return nil }
+func (connection) NumInput() int                             { return 0 }
+func (connection) Query([]driver.Value) (driver.Rows, error) { return nil, nil }
+func (connection) Exec([]driver.Value) (driver.Result, error) {
+	time.Sleep(8 * time.Millisecond)
+	return driver.RowsAffected(1), nil
+}
+
+//go:noinline
+func underDatabase(db *sql.DB) {
+	db.ExecContext(context.Background(), "update")
+}
+
 //go:noinline
 func underGroup() {
 	var group sync.WaitGroup
@@ -147,6 +169,10 @@ func main() {
 	var shared sync.Mutex
 	var readers sync.RWMutex
 	var group sync.WaitGroup
+	sql.Register("slow", connection{})
+	db, _ := sql.Open("slow", "")
+	db.SetMaxOpenConns(2)
+	db.SetMaxIdleConns(2)
 	mode := os.Args[1]
 	jobs, ended := make(chan int), make(chan int)
 	values := make(chan int, 2)
@@ -176,6 +202,8 @@ func main() {
 					values <- 1
 				case mode == "semaphore":
 					underSemaphore(values)
+				case mode == "database":
+					underDatabase(db)
 				case mode == "workers":
 					underReceive(values)
 				case mode == "group":
@@ -240,6 +268,9 @@ func main() {
 		close(jobs)
 	}
 	group.Wait()
+	if mode == "database" {
+		took = int64(db.Stats().WaitDuration)
+	}
 	fmt.Println(waited(), took)
 	input.ReadString('\n')
 }

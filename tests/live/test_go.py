@@ -13,6 +13,7 @@ from lockline.analysis.user_space.futex_waits import CONDITION, LOCK, UNCLEAR, F
 from lockline.analysis.user_space.user_evidence import (
     GO_CHANNEL,
     GO_COND,
+    GO_DATABASE,
     GO_GROUP,
     GO_MUTEX,
     GO_POOL,
@@ -162,6 +163,18 @@ def test_a_semaphore_by_a_channel(live: Path, recording: Path, program: Path) ->
     assert profile * (1 - SLACK) <= semaphore.figures.wait_ns <= clock * (1 + SLACK)
     assert "user-lock" in rules
     assert "main.underSemaphore" in words
+
+
+def test_a_pool_of_connections(live: Path, recording: Path, program: Path) -> None:
+    """Eight that share two connections of database/sql, which counts itself how long they wait."""
+    profile, clock = record(live, recording, program, "database")
+    (pool,), rules, words = of_go(recording, GO_DATABASE)
+    assert (pool.nature, pool.sure) == (LOCK, "high")
+    assert set(pool.ops) == {"Go pool", "Go unlock"}
+    assert profile * (1 - SLACK) <= pool.figures.wait_ns <= clock * (1 + SLACK)
+    assert abs(pool.figures.wait_ns - clock) <= NEAR * clock
+    assert "user-lock" in rules
+    assert "main.underDatabase" in words
 
 
 def test_a_mutex_of_readers_and_writers(live: Path, recording: Path, program: Path) -> None:

@@ -169,7 +169,7 @@ static __s64 task_id(struct futexes *futexes, __u32 tid, __u32 tgid, const char 
 /* It has tokens of its own, and no copy of a stack. */
 static bool of_goroutine(const struct futex_event *event)
 {
-	return event->op >= FUTEX_OP_GO_LOCK && event->op <= FUTEX_OP_GO_RECEIVE;
+	return event->op >= FUTEX_OP_GO_POOL && event->op <= FUTEX_OP_GO_RECEIVE;
 }
 
 /* Believed if there is that thread. */

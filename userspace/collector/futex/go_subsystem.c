@@ -32,11 +32,14 @@
 /* Processes whose programs are looked at. */
 #define MOST_PROCESSES 16
 /* In one of them: both ends of each wait, and the wake-ups. */
-#define MOST_SITES 32
+#define MOST_SITES 40
 /* Calls of gopark() in chansend() and chanrecv(): for a nil channel, where it waits for ever, and for any other. */
 #define CHANNEL_PARKS 2
 /* Calls of gopark() in selectgo() and notifyListWait(). */
-#define ONE_PARK   1
+#define ONE_PARK 1
+/* Calls of selectgo() in a library's function that waits for one of its pool. */
+#define POOL_CALLS 2
+#define GOPARK     "runtime.gopark"
 #define MOST_LINKS (MOST_PROCESSES * MOST_SITES)
 /* Before the recording, to tell how many traps there are now. */
 #define LOOK_US 100000
@@ -97,7 +100,8 @@ static int configure(struct lockline_bpf *bpf, const struct ground *ground)
 		bpf->progs.go_lock_enter,   bpf->progs.go_write_enter, bpf->progs.go_read_enter,
 		bpf->progs.go_group_enter,  bpf->progs.go_cond_enter,  bpf->progs.go_send_enter,
 		bpf->progs.go_select_enter, bpf->progs.go_select_park, bpf->progs.go_receive_enter,
-		bpf->progs.go_hand_over,    bpf->progs.go_leave,       bpf->progs.go_ready};
+		bpf->progs.go_hand_over,    bpf->progs.go_leave,       bpf->progs.go_ready,
+		bpf->progs.go_pool_enter};
 	int err = bpf_map__set_max_entries(bpf->maps.go_slots, wanted ? GO_SLOTS : 1);
 
 	err = err ?: bpf_map__set_max_entries(bpf->maps.go_sites, wanted ? ground->sizing->cpus * GO_SITES : 1);
@@ -175,15 +179,15 @@ static int find_wait(struct sites *sites, const struct go_probes *go, struct use
 	return 0;
 }
 
-/* The calls of gopark() in a function, at most so many of them. */
-static int find_parks(struct sites *sites, const struct go_probes *go, const struct go_place *place, __u64 gopark,
+/* The calls of gopark(), or another function that waits, in a function, at most so many of them. */
+static int find_parks(struct sites *sites, const struct go_probes *go, const struct go_place *place, __u64 waits,
 		      struct bpf_program *enter, int most)
 {
 	size_t from = 0;
 	int count = 0;
 
 	while (count < most) {
-		long end = go_call_end(place->code + from, place->code_bytes - from, place->address + from, gopark);
+		long end = go_call_end(place->code + from, place->code_bytes - from, place->address + from, waits);
 
 		if (end < 0)
 			break;
@@ -197,15 +201,15 @@ static int find_parks(struct sites *sites, const struct go_probes *go, const str
 
 /* -ENOENT is no error: a program may lack any of these. */
 static int find_parks_of(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid,
-			 const char *function, struct bpf_program *enter, int most)
+			 const char *function, const char *callee, struct bpf_program *enter, int most)
 {
 	struct go_place place;
-	__u64 gopark;
-	int err = user_symbols_address(users, tgid, "runtime.gopark", &gopark);
+	__u64 waits;
+	int err = user_symbols_address(users, tgid, callee, &waits);
 
 	err = err ?: go_place_find(users, tgid, function, GO_CODE_BYTES, &place);
 	if (!err)
-		find_parks(sites, go, &place, gopark, enter, most);
+		find_parks(sites, go, &place, waits, enter, most);
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -213,8 +217,8 @@ static int find_parks_of(struct sites *sites, const struct go_probes *go, struct
 static int find_sends(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
 {
 	struct go_place place;
-	int err =
-		find_parks_of(sites, go, users, tgid, "runtime.chansend", go->bpf->progs.go_send_enter, CHANNEL_PARKS);
+	int err = find_parks_of(sites, go, users, tgid, "runtime.chansend", GOPARK, go->bpf->progs.go_send_enter,
+				CHANNEL_PARKS);
 
 	err = err ?: go_place_find(users, tgid, "runtime.recv", GO_SYNC_BYTES, &place);
 	if (!err)
@@ -231,8 +235,8 @@ static int find_receives(struct sites *sites, const struct go_probes *go, struct
 	sites->group = RECEIVES;
 	err = go_place_find(users, tgid, "runtime.send", GO_SYNC_BYTES, &place);
 	err = err
-		      ?: find_parks_of(sites, go, users, tgid, "runtime.chanrecv", go->bpf->progs.go_receive_enter,
-				       CHANNEL_PARKS);
+		      ?: find_parks_of(sites, go, users, tgid, "runtime.chanrecv", GOPARK,
+				       go->bpf->progs.go_receive_enter, CHANNEL_PARKS);
 	if (!err)
 		add_begin(sites, go->bpf->progs.go_hand_over, &place);
 	return err == -ENOENT ? 0 : err;
@@ -243,7 +247,7 @@ static int find_selects(struct sites *sites, const struct go_probes *go, struct 
 {
 	struct go_place place;
 	__u64 gopark;
-	int err = user_symbols_address(users, tgid, "runtime.gopark", &gopark);
+	int err = user_symbols_address(users, tgid, GOPARK, &gopark);
 
 	sites->group = SELECTS;
 	err = err ?: go_place_find(users, tgid, "runtime.selectgo", GO_CODE_BYTES, &place);
@@ -265,6 +269,9 @@ static int find_locks(struct sites *sites, const struct go_probes *go, struct us
 		{"sync.runtime_SemacquireWaitGroup", go->bpf->progs.go_group_enter}, /* since 1.23 */
 		{"sync.runtime_Semacquire", go->bpf->progs.go_group_enter},
 	};
+	/* For a connection of a sql.DB; for places of a semaphore, as pools of other libraries do (pgx). */
+	static const char *const pools[] = {"database/sql.(*DB).conn",
+					    "golang.org/x/sync/semaphore.(*Weighted).Acquire"};
 	struct go_place place;
 	__u64 target;
 	int err = user_symbols_address(users, tgid, "runtime.semacquire1", &target);
@@ -276,8 +283,11 @@ static int find_locks(struct sites *sites, const struct go_probes *go, struct us
 			err = 0;
 	}
 	err = err
-		      ?: find_parks_of(sites, go, users, tgid, "sync.runtime_notifyListWait",
+		      ?: find_parks_of(sites, go, users, tgid, "sync.runtime_notifyListWait", GOPARK,
 				       go->bpf->progs.go_cond_enter, ONE_PARK);
+	for (size_t i = 0; !err && i < sizeof(pools) / sizeof(pools[0]); i++)
+		err = find_parks_of(sites, go, users, tgid, pools[i], "runtime.selectgo", go->bpf->progs.go_pool_enter,
+				    POOL_CALLS);
 	if (err || !sites->count)
 		return err;
 	err = go_place_find(users, tgid, "runtime.readyWithTime", GO_SYNC_BYTES, &place);

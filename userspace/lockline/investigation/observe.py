@@ -18,11 +18,14 @@ from lockline.analysis.user_space.user_evidence import (
     BEHAVIOUR,
     CONDITION_VARIABLE,
     GO_CHANNEL,
+    GO_DATABASE,
+    GO_FLIGHT,
     GO_MUTEX,
     GO_ONCE,
     GO_POOL,
     GO_RWMUTEX,
     GO_SEMAPHORE,
+    GO_WEIGHTED,
     RWLOCK,
     lock_called,
 )
@@ -49,6 +52,10 @@ LINES = 10
 SHARED_LINE = "shared-line"
 # Processes that have a lock while others wait.
 BLAMED = 3
+# What goroutines wait for, which counts as contention.
+_OF_GOROUTINES = (
+    *(GO_CHANNEL, GO_DATABASE, GO_FLIGHT, GO_MUTEX, GO_ONCE, GO_POOL, GO_RWMUTEX, GO_SEMAPHORE, GO_WEIGHTED),
+)
 # Signals whose lack bears on a cause.
 _BEARING = (
     "spinlock holders",
@@ -210,7 +217,7 @@ def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
         waits=futex.figures.waits,
         waiters=report.window.share(futex.to_blame_ns) or 0.0,
         why=futex.why + told(futex.monitors),
-        goroutines=futex.make in (GO_CHANNEL, GO_MUTEX, GO_ONCE, GO_POOL, GO_RWMUTEX, GO_SEMAPHORE),
+        goroutines=futex.make in _OF_GOROUTINES,
         rwlock=futex.make == RWLOCK,
         users=tuple(sorted({task.tid for task in futex.tasks if task.tid > 0})),
         processes=tuple(sorted({task.tgid for task in futex.tasks if task.tgid > 0})) if futex.futex.shared else (),

@@ -43,6 +43,13 @@ SENTENCES: Mapping[str, str] = {
         " semaphore with too few permits"
     ),
     "hot-go-channel": "Goroutines of {process} queue to send to a channel[ in {where}]: its receivers are too slow",
+    "hot-go-database": (
+        "Goroutines of {process} wait[ in {where}] for a connection of database/sql: all that it may have are used"
+    ),
+    "hot-go-flight": (
+        "Goroutines of {process} wait[ in {where}] by singleflight for the one that makes what all of them want"
+    ),
+    "hot-go-weighted": "Goroutines of {process} wait[ in {where}] for places of a semaphore.Weighted",
     "slow-go-once": "Goroutines of {process} wait for a sync.Once, which another one runs[, in {where}]",
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex[, in {where}]",
     "hot-go-rwmutex": "Goroutines of {process} wait for a sync.RWMutex[, in {where}]",
@@ -352,6 +359,14 @@ REMEDIES: Mapping[str, str] = {
     "java-narrow-lock": (
         "do less between lock() and unlock(); split the lock by key, or use a concurrent collection, StampedLock or"
         " LongAdder"
+    ),
+    "go-hold-connections-less": (
+        "hold a connection for less time: close Rows when they are read, and do nothing else within a transaction"
+    ),
+    "go-more-connections": "db.SetMaxOpenConns() allows more, if the database can serve more at once",
+    "make-sooner": (
+        "that one call decides how long all of them wait: make it faster, or keep its result and make it anew before it"
+        " is too old"
     ),
     "more-of-pool": (
         "threads take something there and give it back: hold it for less time, or let there be more of it, if more"

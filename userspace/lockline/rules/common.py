@@ -14,11 +14,14 @@ from lockline.analysis.user_space.user_evidence import (
     BEHAVIOUR,
     GO_CHANNEL,
     GO_COND,
+    GO_DATABASE,
+    GO_FLIGHT,
     GO_MUTEX,
     GO_ONCE,
     GO_POOL,
     GO_RWMUTEX,
     GO_SEMAPHORE,
+    GO_WEIGHTED,
 )
 from lockline.recording.rows import Frame
 from lockline.recording.stacks import is_lock_internal, without_internals
@@ -39,6 +42,9 @@ OF_GOROUTINES = {
     GO_COND: "hot-go-cond",
     GO_POOL: "hot-go-pool",
     GO_SEMAPHORE: "hot-go-semaphore",
+    GO_FLIGHT: "hot-go-flight",
+    GO_DATABASE: "hot-go-database",
+    GO_WEIGHTED: "hot-go-weighted",
 }
 # About waiting in user space, which is no part of the locks' in the kernel.
 USER_RULES = (

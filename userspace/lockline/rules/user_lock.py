@@ -48,11 +48,14 @@ from lockline.analysis.user_space.user_evidence import (
     GIL,
     GO_CHANNEL,
     GO_COND,
+    GO_DATABASE,
+    GO_FLIGHT,
     GO_MUTEX,
     GO_ONCE,
     GO_POOL,
     GO_RWMUTEX,
     GO_SEMAPHORE,
+    GO_WEIGHTED,
     JAVA_CLASS,
     JAVA_LOCK,
     JAVA_QUEUE,
@@ -357,7 +360,11 @@ def _remedies(
         return remedy("erlang-table"), remedy("erlang-lock-counter")
     if make in (GO_COND, GO_POOL):
         return remedy("more-of-pool"), remedy("go-block-profile")
-    if make == GO_SEMAPHORE:
+    if make == GO_DATABASE:
+        return remedy("go-hold-connections-less"), remedy("go-more-connections"), remedy("go-block-profile")
+    if make == GO_FLIGHT:
+        return remedy("make-sooner"), remedy("go-block-profile")
+    if make in (GO_SEMAPHORE, GO_WEIGHTED):
         return remedy("more-permits"), remedy("go-block-profile")
     if make == GO_CHANNEL:
         return remedy("go-more-receivers"), remedy("go-channel-as-lock"), remedy("go-block-profile")

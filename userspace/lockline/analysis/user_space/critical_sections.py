@@ -13,12 +13,15 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from lockline.analysis.user_space.futex_waits import FutexStack, FutexWaits
-from lockline.analysis.user_space.program_functions import heaviest_name, is_own, own_name
+from lockline.analysis.user_space.program_functions import go_package, heaviest_name, is_own, own_name
 from lockline.analysis.user_space.run_times import JAVA_CODE
-from lockline.analysis.user_space.user_evidence import FULL_QUEUES
+from lockline.analysis.user_space.user_evidence import FULL_QUEUES, GO_DATABASE, GO_FLIGHT, GO_WEIGHTED
 from lockline.recording.rows import Frame
 
 _GO_DEFER = re.compile(r"\.deferwrap\d+$")
+# Who waits there does so in a library's function, which its names tell: of these the program's own is its caller.
+_OF_GO_LIBRARY = (GO_DATABASE, GO_FLIGHT, GO_WEIGHTED)
+_GO_SYNC = ("golang.org/x/sync/",)
 # Names of the program's functions on each stack, innermost first, with its samples.
 _Stacks: TypeAlias = Sequence[tuple[Sequence[str], int]]
 
@@ -34,6 +37,15 @@ def _own(frames: Iterable[Frame]) -> list[str]:
 
 def _waits(futexes: Iterable[FutexWaits]) -> _Stacks:
     found = ((_own(stack.frames), stack.samples) for stack in _stacks(futexes, "waiter"))
+    return [(names, samples) for names, samples in found if names]
+
+
+def _callers(stacks: _Stacks) -> _Stacks:
+    """The same without functions of Go's library and of x/sync; a stack that has no other ends there."""
+    found = (
+        ([name for name in names if not go_package(name) and not name.startswith(_GO_SYNC)], samples)
+        for names, samples in stacks
+    )
     return [(names, samples) for names, samples in found if names]
 
 
@@ -86,6 +98,8 @@ def most_released(futexes: Sequence[FutexWaits]) -> str:
 def waited_in(futex: FutexWaits) -> str:
     """The program's function that most of the sampled waits are in; '' if none is known."""
     waits = _waits((futex,))
+    if futex.make in _OF_GO_LIBRARY:
+        return _innermost(_callers(waits), ())
     return _innermost(waits, () if futex.make in FULL_QUEUES else _wakes((futex,)))
 
 

@@ -48,6 +48,7 @@ OPS = {
     19: "futex_requeue",
     20: "sched_yield",
     # No calls: goroutines (record --futex --go).
+    23: "Go pool",
     24: "Go lock",
     25: "Go unlock",
     26: "Go send",

@@ -7,12 +7,15 @@ from lockline.analysis.user_space.behaviour import behaves_as_lock
 from lockline.analysis.user_space.user_evidence import (
     GO_CHANNEL,
     GO_COND,
+    GO_DATABASE,
+    GO_FLIGHT,
     GO_GROUP,
     GO_MUTEX,
     GO_ONCE,
     GO_POOL,
     GO_RWMUTEX,
     GO_SEMAPHORE,
+    GO_WEIGHTED,
     HALF,
     MOST,
     SEVERAL,
@@ -38,12 +41,17 @@ _GO_GROUP = 1 << 28
 _GO_COND = 1 << 29
 # One waited to receive from a channel with a buffer.
 _GO_RECEIVE = 1 << 30
-_GO_FOLLOWED = _GO_LOCK | 1 << 25 | _GO_SEND | _GO_SELECT | _GO_GROUP | _GO_COND | _GO_RECEIVE
+# One waited in a function of a library for one of its pool.
+_GO_POOL = 1 << 23
+_GO_FOLLOWED = _GO_POOL | _GO_LOCK | 1 << 25 | _GO_SEND | _GO_SELECT | _GO_GROUP | _GO_COND | _GO_RECEIVE
 # Writers of a sync.RWMutex wait for its own mutex as well.
 _GO_WRITES = ("sync.(*RWMutex).Lock",)
 _GO_READS = ("sync.(*RWMutex).RLock", "sync.runtime_SemacquireRWMutexR")
 # Where a sync.Once waits for its own mutex: what it calls may wait for another one.
 _GO_ONCE = "sync.(*Once)."
+# Where all who ask for the same wait for the one that makes it: of golang.org/x/sync and those before it.
+_GO_FLIGHT = ("singleflight.(*Group).Do",)
+_GO_WEIGHTED = ("semaphore.(*Weighted).Acquire",)
 _GO_MUTEX_OWN = ("sync.runtime_", "sync.(*Mutex).", "internal/sync.")
 # Goroutines that wait to send, on average: as every now and then where receivers are quick.
 HARDLY = 0.1
@@ -103,8 +111,16 @@ def _goroutine_wait(entry: Seen, window_ns: int) -> Recognised | None:
         once = share_of(entry.waits, _is_in_once) >= MOST
         make = GO_RWMUTEX if write + read >= HALF else GO_ONCE if once else GO_MUTEX
         return Recognised((entry.futex.id,), make, lock=True, sure="high", why=why)
+    if ops & _GO_POOL:
+        weighted = share_from(entry.waits, _GO_WEIGHTED) >= HALF
+        of = "a place of a semaphore.Weighted" if weighted else "a connection of a sql.DB, which may have no more"
+        why = f"goroutines wait for {of}: {threads:.1f} on average"
+        return Recognised((entry.futex.id,), GO_WEIGHTED if weighted else GO_DATABASE, lock=True, sure="high", why=why)
     if ops & (_GO_SEND | _GO_SELECT):
         return _channel(entry, window_ns)
+    if ops & _GO_GROUP and share_from(entry.waits, _GO_FLIGHT) >= MOST:
+        why = f"goroutines wait in singleflight for the one that makes what they ask for: {threads:.1f} on average"
+        return Recognised((entry.futex.id,), GO_FLIGHT, lock=True, sure="high", why=why)
     if ops & _GO_GROUP:
         why = f"goroutines wait until those of their group are done: {threads:.1f} on average"
         return Recognised((entry.futex.id,), GO_GROUP, lock=False, sure="high", why=why)

@@ -28,6 +28,9 @@ GO_COND = "Go sync.Cond"
 GO_POOL = "Go channel as a pool"
 GO_SEMAPHORE = "Go channel as a semaphore"
 GO_GROUP = "Go sync.WaitGroup"
+GO_FLIGHT = "Go singleflight"
+GO_DATABASE = "Go database/sql connections"
+GO_WEIGHTED = "Go semaphore.Weighted"
 GO_MUTEX = "Go sync.Mutex"
 GO_ONCE = "Go sync.Once"
 GO_RWMUTEX = "Go sync.RWMutex"
@@ -186,7 +189,8 @@ class Goroutines:
 
 # Of Java, whose name is that of a class of java.util.concurrent.
 OF_PACKAGE = (JAVA_LOCK, JAVA_BARRIER, JAVA_QUEUE)
-# Threads that each wait at a word of their own: its address and name are the waiter's, and not the lock's.
+# Threads that each wait at a word of their own: its address and name are the waiter's, and not the lock's.  Those of Go
+# are at a call.
 _CALLED = {
     MONITOR: "a Java monitor (its object moves)",
     JAVA_LOCK: "a lock of java.util.concurrent",
@@ -216,6 +220,9 @@ _CALLED = {
     TABLE_LOCK: "locked tables of the database",
     RUBY_MUTEX: "a Mutex of Ruby",
     RUST_CHANNEL: "a channel of Rust",
+    GO_FLIGHT: "a call of singleflight",
+    GO_DATABASE: "connections of database/sql",
+    GO_WEIGHTED: "a semaphore.Weighted",
     PY_QUEUE: "a queue of Python",
 }
 # The address is the lock's: a variable has a name, what lies on the heap has none.
