@@ -203,9 +203,9 @@ def not_released(scene: Scene) -> None:
     scene.builder.insert("futex_owned_wait", waits)
 
 
-def user_mutex(scene: Scene, waits: int = 400) -> None:
+def user_mutex(scene: Scene, waits: int = 400, name: str = "cache_lock") -> None:
     scene.builder.insert("futex", [(1, 0, "", 0, 0, "", "")])
-    scene.futex(2, "server", "cache_lock", (5 * MS,) * waits, owner_samples=9, owners=9, waiters=4, wakers=4)
+    scene.futex(2, "server", name, (5 * MS,) * waits, owner_samples=9, owners=9, waiters=4, wakers=4)
     scene.builder.insert("futex_sample", [(2, "owner", scene.task("refresher"), 0, 9, waits, waits * 5 * MS)])
 
 
@@ -489,6 +489,11 @@ CASES: dict[str, Case] = {
         user_mutex,
         "user-lock",
         ("Programs wait mostly for locks of their own", "cache_lock", "server", "refresher", "--user-stacks -p 70"),
+    ),
+    "standard output of Rust": Case(
+        lambda scene: user_mutex(scene, name="std::io::stdio::STDOUT+0x8"),
+        "user-lock",
+        ("STDOUT", "server", "do lock the stream once for many lines"),
     ),
     "starved writers": Case(
         starved_writers,

@@ -171,6 +171,9 @@ _CLAIMS = {
 _JAVA_LIBRARY = ("java.", "javax.", "jdk.", "sun.")
 _JAVA_LANGUAGE = "java.lang."
 
+# Statics of Rust's library (library/std/src/io/stdio.rs): print!() and eprintln!() have their lock for each call.
+_RUST_STREAMS = "std::io::stdio::"
+
 # In terms of what the program calls, as nobody can shorten the C library.
 _LIBRARY_REMEDIES = {
     MALLOC: (remedy("allocate-less"), remedy("other-allocator")),
@@ -634,6 +637,8 @@ def find(report: Report) -> list[Finding]:
                     if _is_pool(futex)
                     else (remedy("python-collect-less") if stopped_to_collect(futex) else remedy("python-stop-less"),)
                     if futex.make == PY_STOP
+                    else (remedy("rust-lock-stream"), remedy("one-writer"))
+                    if futex.futex.name.startswith(_RUST_STREAMS)
                     else _remedies(
                         futex.make,
                         Process("", futex.futex.tgid),
