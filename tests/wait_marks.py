@@ -71,6 +71,10 @@ class Marks:
         """Attaches a pair that reads the clock."""
         self._do("clock")
 
+    def least(self) -> None:
+        """Attaches a pair that adds up how long each lock was waited for, and does no more."""
+        self._do("least")
+
     def clear(self) -> None:
         """Forgets what was measured."""
         self._do("clear")

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * begin_end_cost [-n|-c|-l]: keeps the kernel's BPF statistics on by a file descriptor,
+ * begin_end_cost [-n|-c]: keeps the kernel's BPF statistics on by a file descriptor,
  * so that they go off with us whatever happens, and an empty pair of programs
- * attached (-n: without the pair; -c: and a pair that reads the clock; -l: and one that
- * does the least that tells how long each lock was waited for).  Each "read" prints
- * the pairs' run times and counts.  The time of one run includes the two clock reads of
- * the statistics.
+ * attached (-n: without the pair; -c: and a pair that reads the clock).  Each "read"
+ * prints the pairs' run times and counts.  The time of one run includes the two clock
+ * reads of the statistics.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -48,8 +47,7 @@ static void attach(const struct bpf_program *program)
 int main(int argc, char **argv)
 {
 	struct begin_end_cost_bpf *skeleton = begin_end_cost_bpf__open_and_load();
-	const char *option = argc > 1 ? argv[1] : "";
-	bool clock = !strcmp(option, "-c"), least = !strcmp(option, "-l");
+	bool clock = argc > 1 && !strcmp(argv[1], "-c");
 	struct command command;
 	int statistics;
 
@@ -58,7 +56,7 @@ int main(int argc, char **argv)
 	statistics = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (statistics < 0)
 		die("cannot switch BPF statistics on: %s", strerror(errno));
-	if (strcmp(option, "-n")) {
+	if (!(argc > 1 && !strcmp(argv[1], "-n"))) {
 		attach(skeleton->progs.empty_end);
 		attach(skeleton->progs.empty_begin);
 	}
@@ -66,18 +64,12 @@ int main(int argc, char **argv)
 		attach(skeleton->progs.clock_end);
 		attach(skeleton->progs.clock_begin);
 	}
-	if (least) {
-		attach(skeleton->progs.least_end);
-		attach(skeleton->progs.least_begin);
-	}
 	commands_open();
 	printf("{\"event\": \"ready\", \"pid\": %d}\n", getpid());
 	while (next_command(&command)) {
 		print_pair("cost", skeleton->progs.empty_begin, skeleton->progs.empty_end);
 		if (clock)
 			print_pair("clock", skeleton->progs.clock_begin, skeleton->progs.clock_end);
-		if (least)
-			print_pair("least", skeleton->progs.least_begin, skeleton->progs.least_end);
 	}
 	begin_end_cost_bpf__destroy(skeleton);
 	close(statistics);

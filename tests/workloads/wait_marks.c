@@ -2,8 +2,8 @@
 /*
  * wait_marks: how long the programs of others at lock:contention_begin and contention_end take, wait by wait.
  * Commands, a line each: "mark" attaches the next mark, "empty" and "clock" a pair that does nothing and one that
- * reads the clock, "clear" forgets what was measured, "read" prints it: a line for each gap between two marks and each
- * half of a wait.  In a gap are all programs that were attached between its marks, and one clock read of a mark.
+ * reads the clock, "least" one that adds up how long each lock was waited for, "clear" forgets what was measured, "read"
+ * prints it: a line for each gap between two marks and each half of a wait.  In a gap are all programs that were attached between its marks, and one clock read of a mark.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -110,7 +110,8 @@ int main(void)
 				die("no more than %d marks", MARKS);
 			snprintf(number, sizeof(number), "%d", marks++);
 			attach(skeleton->obj, number);
-		} else if (!strcmp(command.word, "empty") || !strcmp(command.word, "clock")) {
+		} else if (!strcmp(command.word, "empty") || !strcmp(command.word, "clock") ||
+			   !strcmp(command.word, "least")) {
 			attach(skeleton->obj, command.word);
 		} else if (!strcmp(command.word, "clear")) {
 			memset(marked, 0, sizeof(*marked) * cpus * HALVES);
