@@ -33,4 +33,5 @@ int exit_alone(void *context)
 	return 0;
 }
 
-char LICENSE[] SEC("license") = "GPL";
+char LICENSE[] SEC("license")
+= "GPL";

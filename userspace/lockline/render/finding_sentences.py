@@ -560,8 +560,8 @@ REMEDIES: Mapping[str, str] = {
     ),
     "watch-lock": "`lockline watch -i FILE 'lock:{lock}'` shows whether the bucket's line is shared falsely",
     "rust-lock-stream": (
-        "lock the stream once for many lines (std::io::stdout().lock()), and write to it through a BufWriter: println!()"
-        " locks it for each line"
+        "lock the stream once for many lines (std::io::stdout().lock()), and write to it through a BufWriter:"
+        " println!() locks it for each line"
     ),
     "write-once": "format into a buffer of the thread's own, and write that with one call",
     "call-less-often": "find out why {function} is called so often: `lockline record -S {function:name} --user-stacks`",
