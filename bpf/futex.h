@@ -334,10 +334,13 @@ static inline void futex_wait_passed(const struct futex_state *state, struct fut
 	row->point_ns = futex_point(begun, row->span_ns, random);
 }
 
-/* The same for want of a token. */
+/*
+ * The same for want of a token.  A point from when spans were shorter says nothing of those of today: as long as such
+ * points come, the span would grow without end, and nobody be sampled afterwards.
+ */
 static inline void futex_wait_missed(struct futex_state *state, struct futex_row *row, __u32 random)
 {
-	if (!state->missed)
+	if (!state->missed && row->span_ns >= futex_span(row, state->span_ns))
 		state->span_ns += state->span_ns / 2 + FUTEX_LEAST_SPAN_NS;
 	state->missed = 1;
 	futex_wait_passed(state, row, random);

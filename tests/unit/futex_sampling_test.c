@@ -34,19 +34,19 @@ static __u64 samples_of(const struct machine *of, int from_second)
 {
 	struct futex_sampling sampling = {.a_second = of->asked};
 	struct naming_pace pace = {.waiting = of->waiting, .most_waiting = 1000};
-	__u64 now_ns = 1, taken = 0, all = 0;
+	__u64 now_ns = 1, waits = 0, wakes = 0, all = 0;
 
 	for (__u64 read = 0; read < SECONDS * A_SECOND; read++) {
-		pace.cpu_ns += taken * (of->stack_ns ?: 1000000);
-		futex_sampling_read(&sampling, of->cpus, now_ns, taken, &pace);
+		pace.cpu_ns += (waits + wakes) * (of->stack_ns ?: 1000000);
+		futex_sampling_read(&sampling, of->cpus, now_ns, waits, wakes, &pace);
 		now_ns += READ_NS;
-		taken = 0;
+		waits = wakes = 0;
 		for (__u32 cpu = 0; cpu < of->busy && cpu < of->cpus; cpu++) {
-			taken += taken_of(futex_sampling_waits(&sampling, cpu), of);
-			taken += taken_of(futex_sampling_wakes(&sampling, cpu), of);
+			waits += taken_of(futex_sampling_waits(&sampling, cpu), of);
+			wakes += taken_of(futex_sampling_wakes(&sampling, cpu), of);
 		}
 		if (read >= from_second * A_SECOND)
-			all += taken;
+			all += waits + wakes;
 	}
 	return all;
 }
@@ -140,7 +140,7 @@ static void test_first_second(void)
 	struct futex_sampling sampling = {};
 	__u64 taken = 0;
 
-	futex_sampling_read(&sampling, 2, 1, 0, &pace);
+	futex_sampling_read(&sampling, 2, 1, 0, 0, &pace);
 	for (__u32 cpu = 0; cpu < 2; cpu++)
 		taken += futex_sampling_waits(&sampling, cpu) + futex_sampling_wakes(&sampling, cpu) -
 			 2 * FUTEX_RESERVED;
@@ -209,8 +209,10 @@ static void test_turns(void)
 		next[i] = (i + 1) * 100000;
 	for (__u64 now = 1, read = 0; now < 7000000000ull; now += 50000) {
 		if (now >= read) {
-			futex_sampling_read(&sampling, 1, now, taken, &pace);
-			state.few_level = futex_sampling_level(state.few_level, state.wait_tokens);
+			const __u32 got = sampling.last_ns ? futex_sampling_waits(&sampling, 0) : 0;
+
+			state.few_level = futex_sampling_level(state.few_level, got, state.wait_tokens);
+			futex_sampling_read(&sampling, 1, now, taken, taken, &pace);
 			state.wait_tokens = futex_sampling_waits(&sampling, 0);
 			read = now + READ_NS;
 			taken = 0;
@@ -237,8 +239,8 @@ static void test_turns(void)
 				row->wait_samples += row->wait_samples < FUTEX_FEW_SAMPLES;
 				futex_wait_sampled(&state, row, random >> 8);
 				samples[i]++;
-				/* And the wake that ended it. */
-				taken += 2;
+				/* And as many wakes. */
+				taken++;
 			}
 		}
 	}
@@ -249,6 +251,105 @@ static void test_turns(void)
 	CHECK(!without, "%d threads have no sample", without);
 	CHECK(in[1] * OFTEN * 2 > in[0] * SELDOM, "%llu samples of %d that wait often, %llu of %d that wait long",
 	      in[0], OFTEN, in[1], SELDOM);
+}
+
+#define WORDS      260
+#define BUSY_WORDS 8
+#define MINUTE_S   40
+
+/* What samples became of the words of a program. */
+struct shared_out {
+	__u64 waits, wakes, least, of_busy;
+};
+
+/*
+ * Threads that wait at a word of their own each, for 20 ms of 80, and a few words at which one waits all the time; each
+ * wait ends by a wake that may be sampled too.
+ */
+static struct shared_out share_out(__u32 cpus, __u64 seed)
+{
+	static struct futex_row rows[WORDS];
+	struct futex_state states[8] = {};
+	const struct naming_pace pace = {};
+	struct futex_sampling sampling = {.a_second = 60};
+	__u64 next[WORDS], samples[WORDS] = {}, random = seed, waits = 0, wakes = 0;
+	struct shared_out out = {.least = ~0ull};
+	__u32 woken[WORDS] = {};
+
+	for (int i = 0; i < WORDS; i++) {
+		rows[i] = (struct futex_row){};
+		next[i] = (i + 1) * 100000;
+	}
+	for (__u64 now = 1, read = 0; now < MINUTE_S * 1000000000ull; now += 50000) {
+		if (now >= read) {
+			for (__u32 cpu = 0; cpu < cpus && sampling.last_ns; cpu++)
+				states[cpu].few_level = futex_sampling_level(states[cpu].few_level,
+									     futex_sampling_waits(&sampling, cpu),
+									     states[cpu].wait_tokens);
+			futex_sampling_read(&sampling, cpus, now, waits, wakes, &pace);
+			for (__u32 cpu = 0; cpu < cpus; cpu++) {
+				states[cpu].wait_tokens = futex_sampling_waits(&sampling, cpu);
+				states[cpu].wake_tokens = futex_sampling_wakes(&sampling, cpu);
+			}
+			out.waits += waits;
+			out.wakes += wakes;
+			read = now + READ_NS;
+			waits = wakes = 0;
+		}
+		for (int i = 0; i < WORDS; i++) {
+			__u64 wait_ns = i < BUSY_WORDS ? 2000000 : 20000000, pause_ns = i < BUSY_WORDS ? 0 : 60000000;
+			struct futex_row *row = &rows[i];
+			struct futex_state *state;
+
+			if (now < next[i])
+				continue;
+			random ^= random << 13;
+			random ^= random >> 7;
+			random ^= random << 17;
+			wait_ns = wait_ns / 2 + (random >> 20) % wait_ns;
+			next[i] = now + wait_ns + pause_ns / 2 + (pause_ns ? (random >> 10) % pause_ns : 0);
+			state = &states[(random >> 40) % cpus];
+			if (state->wake_tokens > (woken[i] < FUTEX_FEW_WAKES ? 0 : FUTEX_RESERVED)) {
+				state->wake_tokens--;
+				woken[i]++;
+				wakes++;
+			}
+			row->span_begun_ns += wait_ns;
+			if (!futex_wait_due(row))
+				continue;
+			if (futex_wait_yields(state, row)) {
+				futex_wait_passed(state, row, random >> 8);
+			} else if (state->wait_tokens <= (row->wait_samples < FUTEX_FEW_SAMPLES ? 0 : FUTEX_RESERVED)) {
+				futex_wait_missed(state, row, random >> 8);
+			} else {
+				state->wait_tokens--;
+				row->wait_samples += row->wait_samples < FUTEX_FEW_SAMPLES;
+				futex_wait_sampled(state, row, random >> 8);
+				samples[i]++;
+				waits++;
+			}
+		}
+	}
+	for (int i = 0; i < WORDS; i++) {
+		out.least = samples[i] < out.least ? samples[i] : out.least;
+		out.of_busy += i < BUSY_WORDS ? samples[i] : 0;
+	}
+	return out;
+}
+
+/* 60 samples a second for 260 words: wakes do not take those of waits, and no span is so long that none is due. */
+static void test_many_words(void)
+{
+	for (__u64 seed = 1; seed <= 6; seed++) {
+		const __u32 cpus = seed % 2 ? 2 : 8;
+		const struct shared_out out = share_out(cpus, seed * 0x9e3779b97f4a7c15ull);
+
+		CHECK(out.waits >= 30 * MINUTE_S, "%u CPUs: %llu waits, %llu wakes in %d s", cpus,
+		      (unsigned long long)out.waits, (unsigned long long)out.wakes, MINUTE_S);
+		CHECK(out.least >= 3, "%u CPUs: a word has %llu samples", cpus, (unsigned long long)out.least);
+		CHECK(out.of_busy >= 5 * BUSY_WORDS, "%u CPUs: the busiest have %llu samples", cpus,
+		      (unsigned long long)out.of_busy);
+	}
 }
 
 static void test_places(void)
@@ -302,6 +403,7 @@ static const struct test tests[] = {
 	TEST(test_first_second),
 	TEST(test_places),
 	TEST(test_turns),
+	TEST(test_many_words),
 	TEST(test_sites),
 };
 

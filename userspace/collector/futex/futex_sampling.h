@@ -26,23 +26,31 @@
 /* So many times that at once at the beginning: a recording of a second has enough of them. */
 #define FUTEX_SECONDS_AT_FIRST 4
 
-struct futex_sampling {
-	double ordinary; /* of each CPU and kind, for a row that has some already */
+struct futex_share {
+	double ordinary; /* of each CPU, for a row that has some already */
 	double reserved; /* likewise, for one that has few */
 	double credit;   /* samples that may come beyond the rate */
-	__u64 last_ns;   /* when the rings were read; 0: not yet */
-	__u32 a_second;  /* samples, as they were asked for; 0: by what they cost */
+};
+
+/* Waits and wakes have shares of their own: nearly each wake is of some row, and they would take what waits are due. */
+struct futex_sampling {
+	struct futex_share waits, wakes;
+	__u64 last_ns;  /* when the rings were read; 0: not yet */
+	__u32 a_second; /* samples, as they were asked for; 0: by what they cost */
 	__u32 turn;
 	double cpu_ns; /* CPU time that stacks may still take, or took too much */
 	__u64 seen_ns; /* of struct naming_pace */
 	bool full;     /* the queue of stacks has no room for any */
 };
 
-/* The rings of so many CPUs were read at now_ns, and had so many new samples; pace: of the stacks that were copied. */
-void futex_sampling_read(struct futex_sampling *sampling, __u32 cpus, __u64 now_ns, __u64 taken,
+/*
+ * The rings of so many CPUs were read at now_ns, and had so many new samples of waits, and of wakes; pace: of the stacks
+ * that were copied.
+ */
+void futex_sampling_read(struct futex_sampling *sampling, __u32 cpus, __u64 now_ns, __u64 waits, __u64 wakes,
 			 const struct naming_pace *pace);
-/* How many samples a row may have that takes another one of the few: what it was on that CPU, and the tokens left. */
-__u32 futex_sampling_level(__u32 level, __u32 left);
+/* How many samples a row may have that takes another one: what it was on that CPU, tokens that it got, and has left. */
+__u32 futex_sampling_level(__u32 level, __u32 got, __u32 left);
 /* What this CPU gets for its waits, and for its wakes: see takes_token() in bpf/futex.bpf.c. */
 __u32 futex_sampling_waits(const struct futex_sampling *sampling, __u32 cpu);
 __u32 futex_sampling_wakes(const struct futex_sampling *sampling, __u32 cpu);

@@ -393,7 +393,7 @@ static int make_room(struct futexes *futexes)
 int futexes_drain(struct futexes *futexes)
 {
 	struct naming_pace pace = {};
-	__u64 taken = 0, lost = 0;
+	__u64 waits = 0, wakes = 0, lost = 0;
 	int err = 0;
 
 	for (__u32 cpu = 0; !err && cpu < futexes->cpus; cpu++) {
@@ -403,22 +403,28 @@ int futexes_drain(struct futexes *futexes)
 
 		ring_begin(&pass, &ring, futexes->read[cpu], &futexes->losses);
 		while (!err && ring_next(&pass, &event, &futexes->losses)) {
-			taken += !of_goroutine(&event);
+			if (!of_goroutine(&event))
+				*(event.flags & FUTEX_EVENT_WAKE ? &wakes : &waits) += 1;
 			err = store_event(futexes, cpu, &event);
 		}
 		futexes->read[cpu] = pass.position;
 	}
 	if (futexes->stacks.naming)
 		naming_queue_pace(futexes->stacks.naming, &pace);
-	futex_sampling_read(&futexes->sampling, futexes->cpus, now_ns(), taken, &pace);
+	/* Of what was given at the last look. */
+	for (__u32 cpu = 0; cpu < futexes->cpus && futexes->sampling.last_ns; cpu++) {
+		const __u32 got = futex_sampling_waits(&futexes->sampling, cpu);
+		struct futex_state *state = state_of(futexes, cpu);
+		const __u32 left = __atomic_load_n(&state->wait_tokens, __ATOMIC_RELAXED);
+
+		__atomic_store_n(&state->few_level, futex_sampling_level(state->few_level, got, left),
+				 __ATOMIC_RELAXED);
+	}
+	futex_sampling_read(&futexes->sampling, futexes->cpus, now_ns(), waits, wakes, &pace);
 	for (__u32 cpu = 0; cpu < futexes->cpus; cpu++) {
 		struct futex_state *state = state_of(futexes, cpu);
 
 		lost += __atomic_load_n(&state->counters[FUTEX_COUNT_NO_ROW], __ATOMIC_RELAXED);
-		__atomic_store_n(
-			&state->few_level,
-			futex_sampling_level(state->few_level, __atomic_load_n(&state->wait_tokens, __ATOMIC_RELAXED)),
-			__ATOMIC_RELAXED);
 		__atomic_store_n(&state->wait_tokens, futex_sampling_waits(&futexes->sampling, cpu), __ATOMIC_RELAXED);
 		__atomic_store_n(&state->wake_tokens, futex_sampling_wakes(&futexes->sampling, cpu), __ATOMIC_RELAXED);
 		if (futexes->goroutine_slots)
