@@ -112,7 +112,8 @@ def test_who_spins_pays_for_what_is_written_beside_the_lock(tmp_path: Path) -> N
     assert (little.verdict, little.confidence, little.doubts) == ("lock word", "high", ())
     # Who takes it without spinning pays once, whatever was written before.
     taken = found(tmp_path, (0, 90, 20, take), (0, 10, 20, slow), (8, 0, 60, "tally"))
-    assert (taken.verdict, taken.confidence) == ("lock word", "high")
+    assert (taken.verdict, taken.confidence) == ("lock word", "medium")
+    assert any("whether the lock's holders make them is not known" in doubt for doubt in taken.doubts)
     # The text shows no stores.
     unseen = found(tmp_path, (0, 90, 0, slow), (0, 10, 0, take))
     assert (unseen.verdict, unseen.confidence) == ("lock word", "medium")
@@ -219,3 +220,14 @@ def test_two_spinlocks_on_one_line_take_it_from_each_other(tmp_path: Path) -> No
     read = "queued_read_lock_slowpath"
     rwlock = found(tmp_path, (0, 30, 20, read), (0, 20, 30, "_raw_read_lock"), (4, 50, 50, read))
     assert not any("are two locks" in doubt for doubt in rwlock.doubts)
+
+
+def test_a_count_beside_fields_that_other_code_reads(tmp_path: Path) -> None:
+    """Who counts reads a field too, which says nothing of those who read the other fields and do not count."""
+    count = (0x38, 15, 100, "file_get")
+    judged = found(tmp_path, count, (0, 35, 0, "file_get"), (0x10, 50, 0, "file_read"))
+    assert (judged.verdict, judged.confidence) == ("false sharing", "low")
+    assert any("+0x10 pays 50% without being written" in told for told in judged.evidence)
+    alone = found(tmp_path, count, (0, 85, 0, "file_get"))
+    assert alone.verdict == "too little evidence"
+    assert any("the same function uses" in told for told in alone.evidence)

@@ -583,3 +583,16 @@ def test_who_begins_a_line(sizes: tuple[int, ...], moved: str, padded: dict[str,
         if member.name in moved:
             assert not stays or (member.offset + shift) % 64 == 0
         stays = member.name not in moved
+
+
+def test_code_that_is_not_told_is_said(tmp_path: Path) -> None:
+    """A row that is cut before its instruction."""
+
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        builder.kind = "c2c text"
+        builder.add(line, 0x38, builder.code("file_get", 8), 0, (), loads=50, local_hitm=30, stores=300)
+        builder.add(line, 0, 0, 0, (), loads=300, local_hitm=200)
+
+    judged = report_of(tmp_path, fill).judgement
+    assert judged.verdict == "too little evidence"
+    assert any("which code uses +0x0 is not told" in told for told in judged.evidence)

@@ -53,7 +53,8 @@ class Machine:
 class Variable:
     """Bytes of a line; line counts from 0.  Each is itself alone: two of one name are two variables.
 
-    beside: another word of the lock on its line, as its owner: no padding parts the two.
+    beside: another word of the lock on its line, as its owner: no padding parts the two; which: of several locks there,
+    0 if it is the only one.  The same instructions work on all of these.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Variable:
     offset: int
     lock: bool = False
     beside: bool = False
+    which: int = 0
 
 
 @dataclass(frozen=True)
@@ -204,11 +206,13 @@ def placed(program: Program, apart: bool) -> dict[Variable, int]:
     """The line number of each variable; apart: each on a pair of lines of its own, the words of a lock on one."""
     if not apart:
         return {variable: variable.line for variable in program.variables}
-    locks: dict[int, int] = {}
+    locks: dict[tuple[int, int], int] = {}
     places: dict[Variable, int] = {}
     for index, variable in enumerate(program.variables):
         own = 1000 + 2 * index
-        places[variable] = locks.setdefault(variable.line, own) if variable.lock or variable.beside else own
+        if variable.lock or variable.beside:
+            own = locks.setdefault((variable.line, variable.which), own)
+        places[variable] = own
     return places
 
 

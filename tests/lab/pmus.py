@@ -121,7 +121,7 @@ class Code:
     """Numbers the instructions of each function in the order in which they are met."""
 
     def __init__(self, program: Program) -> None:
-        self.numbers: dict[tuple[str, str, tuple[Variable, ...]], int] = {}
+        self.numbers: dict[tuple[str, str, tuple[Variable | str, ...]], int] = {}
         self.in_function: dict[str, int] = {}
         self.of: dict[tuple[str, str, Variable], int] = {}
         for role in program.roles:
@@ -138,7 +138,7 @@ class Code:
                 self.of[function, kind, variable] = number
 
     def _number(self, function: str, kind: str, variables: tuple[Variable, ...]) -> int:
-        key = function, kind, variables
+        key = function, kind, tuple(one.name if one.which else one for one in variables)
         if key not in self.numbers:
             self.numbers[key] = self.in_function[function] = self.in_function.get(function, -1) + 1
         return self.numbers[key]

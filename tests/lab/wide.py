@@ -192,6 +192,71 @@ def queued_lock(rng: random.Random, names: Names, line: int) -> Many:
     return [Role(threads, (steps,), rng.choice(_WORK))], {line: "lock", **truths}
 
 
+# Locks of which two fit on a line: who takes a free one, who waits, who lets go; bytes to the next one, to the owner.
+_SMALL = (
+    ("_raw_spin_lock", "native_queued_spin_lock_slowpath", "_raw_spin_unlock", (4, 8, 16, 32), 0),
+    ("pthread_spin_lock", "", "pthread_spin_unlock", (4, 8, 16, 32), 0),
+    ("rte_spinlock_lock", "", "rte_spinlock_unlock", (4, 8, 32), 0),
+    ("", "sync.(*Mutex).lockSlow", "", (8, 16, 24), 0),
+    ("mutex_lock", "__mutex_lock", "mutex_unlock", (32,), 8),
+    ("pthread_mutex_lock", "__lll_lock_wait", "pthread_mutex_unlock", (40,), 8),
+)
+
+
+def two_locks(rng: random.Random, names: Names, line: int) -> Many:
+    """Two locks side by side, as of neighbours in an array: of own users, or the same threads take both."""
+    take, wait, free, apart, owner = rng.choice(_SMALL)
+    if not take:
+        take = free = names.function()
+    far = rng.choice(apart)
+    choices = []
+    for which, at in enumerate((0, far), 1):
+        word = (Variable("word", line, at, True, which=which),)
+        held = (Variable("owner", line, at + owner, beside=True, which=which),)
+        inside = (Step("store", take, held), Step("store", free, held)) if owner else ()
+        choices.append((Step("acquire", take, word, slow=wait), *inside, Step("release", free, word)))
+    work = rng.choice(_WORK)
+    if rng.random() < 0.4:
+        return [Role(crowd(rng, 32), tuple(choices), work)], {line: "lock"}
+    each = rng.choice((1, 1, 2, 4, 8))
+    return [Role(each, (choice,), work) for choice in choices], {line: "lock"}
+
+
+def locked_objects(rng: random.Random, names: Names, line: int) -> Many:
+    """Two objects on a line, each a lock and what it protects, as buckets of a table: of own users, or of all."""
+    take, wait, free, _, _ = rng.choice(_SMALL[:4])
+    holder = names.function()
+    if not take:
+        take = free = holder
+    fields = rng.choice((1, 2))
+    choices = []
+    for which, at in enumerate((0, 32), 1):
+        word = (Variable("word", line, at, True, which=which),)
+        data = [(Variable(f"data{n}", line, at + 8 + 8 * n, beside=True, which=which),) for n in range(fields)]
+        inside = [step for one in data for step in add(holder, one, "one", False)]
+        choices.append((Step("acquire", take, word, slow=wait), *inside, Step("release", free, word)))
+    work = rng.choice(_WORK)
+    if rng.random() < 0.4:
+        return [Role(crowd(rng, 32), tuple(choices), work)], {line: "both"}
+    each = rng.choice((1, 1, 2, 4, 8))
+    return [Role(each, (choice,), work) for choice in choices], {line: "both"}
+
+
+def lock_beside_writer(rng: random.Random, names: Names, line: int) -> Many:
+    """A lock, of one user or of many, and beside it a field that others change without it."""
+    take, wait, free, _, _ = rng.choice(_SMALL[:4])
+    if not take:
+        take = free = names.function()
+    word = _word("word", line, 0, True)
+    field, change = _word("field", line, rng.choice((8, 24, 40, 56))), names.function()
+    writes = [Step("store", change, field)] if rng.random() < 0.5 else add(change, field, "one", rng.random() < 0.5)
+    steps = (Step("acquire", take, word, slow=wait), Step("release", free, word))
+    return [
+        Role(rng.choice((1, 1, 2, 4, 8)), (steps,), rng.choice(_WORK)),
+        Role(rng.choice((1, 1, 2, 4)), (tuple(writes),), rng.choice(_WORK)),
+    ], {line: "both"}
+
+
 def count_in_struct(rng: random.Random, names: Names, line: int) -> Many:
     """A reference count in a struct that is read for the most part: fields read with it, or far more often."""
     at = rng.choice((0, 8, 24, 56))
@@ -395,6 +460,9 @@ WIDE: dict[WideMaker, float] = {
     counts_under_lock: 1,
     ticket_lock: 1.5,
     queued_lock: 1,
+    two_locks: 1,
+    locked_objects: 1,
+    lock_beside_writer: 1,
     count_in_struct: 1.5,
     per_cpu_slots: 1.5,
     published_pointer: 1.5,

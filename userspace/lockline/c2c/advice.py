@@ -28,6 +28,13 @@ def _movers(parts: Sequence[Part]) -> tuple[list[Part], tuple[str, str]]:
     """The members to move away, and why these: said of one, and of several."""
     locks = [part for part in parts if part.is_lock]
     others = [part for part in parts if not part.is_lock]
+    if len(locks) == len(parts) > 1:
+        # Of several locks with users of their own one may stay.
+        costly = max(locks, key=lambda part: (part.share, -part.begin))
+        return [part for part in locks if part is not costly], (
+            "it is another lock, and what it protects can go with it",
+            "they are other locks, and what they protect can go with them",
+        )
     if locks:
         # What is used before the lock is taken stays with it: whoever wants the lock needs both.
         held = [part for part in others if "holder" in part.roles]
@@ -77,9 +84,8 @@ def own_effect(moved: Sequence[Part]) -> float:
     return max(0.0, min(1.0, sum(part.share for part in moved)))
 
 
-def _effect_words(parts: Sequence[Part], moved: Sequence[Part], kind: str) -> str:
+def _effect_words(parts: Sequence[Part], moved: Sequence[Part], kind: str, most: float) -> str:
     own = own_effect(moved)
-    most = largest_effect(parts)
     stay = [
         part.name
         for part in parts
@@ -244,11 +250,13 @@ def advise(
     if not moved:
         return None
     apart = _apart(moved, judgement.members)
-    effect = largest_effect(parts)
-    warning = _LOCK_WARNING if any(part.is_lock for part in judgement.members) else ""
+    locked = [part.is_lock for part in judgement.members]
+    # Nobody waits for locks that have one user each.
+    effect = 1.0 if all(locked) else largest_effect(parts)
+    warning = _LOCK_WARNING if any(locked) and not all(locked) else ""
     if struct is None or placement.base is None:
         text = _move(list(dict.fromkeys(part.name for part in moved)), why, apart)
-        text += " " + _effect_words(parts, moved, kind)
+        text += " " + _effect_words(parts, moved, kind, effect)
         return Advice(
             text, tuple(part.name for part in moved), None, None, None, None, own_effect(moved), effect, warning, ()
         )
@@ -290,7 +298,7 @@ def _separate(
         f"Padding: {padding} bytes per {struct.name}, which grows from {struct.size} to {size} bytes"
     )
     text += f"; {_bytes(growth * count)} for all {count:,} of them." if count and count > 1 else "."
-    text += " " + _effect_words(parts, moved, kind)
+    text += " " + _effect_words(parts, moved, kind, effect)
     return Advice(
         text,
         tuple(names),

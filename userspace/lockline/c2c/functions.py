@@ -43,6 +43,7 @@ _LOCK_METHOD = r"~?\w*([lL]ock|[aA]cquire|[rR]elease|[eE]nter|[eE]xit)\w*"
 # Their lock is an argument, and first in line where the waiters' traffic is.
 _SPINS = (
     r"(__pv_|native_)?queued_(spin|read|write)_lock_s(l\w*)?|_*raw_(spin|read|write)_(try)?lock\w*|do_raw_\w*lock\w*"
+    r"|(_*GI_+)?_*pthread_spin_(try)?lock|rte_spinlock_(try)?lock"
 )
 # What is called only where a lock is taken already.  Compilers put the rest of the lock into its users.
 _SLOW_PATH = (
@@ -50,7 +51,11 @@ _SLOW_PATH = (
     r"|(.*::)?Slow(Unl|L)ock\w*|.*::(read|write)_contended|<?parking_lot::raw_(mutex|rwlock)::.*"
     r"|<?std::sys::(\w+::)*(mutex|rwlock)::f\w*|s_lock"
 )
-
+# Of the kernel: who comes here found the lock taken.
+_WAITS = (
+    r"(__pv_|native_)?queued_(spin|read|write)_lock_s(l\w*)?|__mutex_lock\w*|(rwsem|mutex)_\w*spin_on_owner|osq_lock"
+    r"|(mutex|rwsem)_optimistic_spin|rwsem_down_\w+"
+)
 
 # The beginning of "lock" at the end of a name that perf has cut, behind what else such a name says.
 _LOCK_BEGUN = r".*(([uU]n|[tT]ry)_?[lL]|(([uU]n|[tT]ry|rd|wr|:)_?|_)[lL]oc?)"
@@ -178,6 +183,12 @@ def is_spin_function(symbol: str) -> bool:
     """Whether the function accesses nothing of a spinlock or rwlock but its word."""
     word = _word(symbol)
     return "lock" in word and _compiled(_SPINS).fullmatch(word) is not None
+
+
+@lru_cache(_KEPT)
+def waits_for_lock(symbol: str) -> bool:
+    """Whether the function is called where others have the lock, and not where it is free."""
+    return is_slow_path(symbol) or ("_" in symbol and _compiled(_WAITS).fullmatch(_word(symbol)) is not None)
 
 
 @lru_cache(_KEPT)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A line divided into members, or into offsets where members are not known, and who does what to each."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
@@ -30,6 +30,9 @@ OWN = 0.9
 SLOW = 0.05
 # Of the largest lock without debugging: rwsem 40 bytes, mutex 32, pthread_mutex_t 40.
 LOCK_BYTES = 40
+# One instruction works on one word of a lock: at two places it is of two locks.  Such ones make so much of all at both;
+# what skid puts at the next word is less.
+BY_ONE = 0.5
 # The figures up to this one.
 _LOCKED = Counts._fields.index("locked") + 1
 
@@ -147,6 +150,22 @@ def _on_a_lock(access: Access, paired: Collection[str]) -> bool:
     return is_lock_function(access.code.symbol) or access.code.symbol in paired
 
 
+def of_two_locks(one: Iterable[Access], other: Iterable[Access]) -> bool:
+    """Whether the same instructions work on both."""
+    sums: list[Counter[Code]] = []
+    for accesses in (one, other):
+        counted: Counter[Code] = Counter()
+        for access in accesses:
+            if access.code.address or access.code.offset:
+                counted[access.code] += _weight(access)
+        sums.append(counted)
+    here, there = sums
+    whole, other_whole = here.total(), there.total()
+    if not whole or not other_whole:
+        return False
+    return sum(min(here[code] / whole, there[code] / other_whole) for code in here.keys() & there.keys()) >= BY_ONE
+
+
 def _is_waited_for(accesses: Sequence[Access], weight: int) -> bool:
     """Whether functions that wait for a lock work there, more often than strays do; weight: of all of them."""
     slow = [access for access in accesses if is_slow_path(access.code.symbol)]
@@ -170,7 +189,12 @@ def _sleeping_locks(by_offset: Mapping[int, Sequence[Access]], symbols: Collecti
         own = sum(_weight(access) for access in accesses if _on_a_lock(access, paired))
         if own < OWN * weight and not _is_waited_for(accesses, weight):
             found.append([])
-        elif found and found[-1] and offset - found[-1][0] < LOCK_BYTES:
+        elif (
+            found
+            and found[-1]
+            and offset - found[-1][0] < LOCK_BYTES
+            and not of_two_locks(by_offset[found[-1][0]], accesses)
+        ):
             found[-1].append(offset)
         else:
             found.append([offset])

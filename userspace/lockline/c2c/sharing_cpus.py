@@ -127,15 +127,14 @@ def _victims(
         for victim, writer in pairs
     ):
         return Sharing("false", "likely", tuple(everyone), f"{reason}, by other code", share, open_)
-    return Sharing(
-        "open",
-        "likely",
-        tuple(everyone),
-        "",
-        None,
-        "the same function uses members that are written and members that are not, and by whom is not known; "
-        f"{THREADS}",
-    )
+    if found := _read_beside(victims, written, everyone):
+        return found
+    untold = [part for part in everyone if not code_known(part.accesses)]
+    if untold:
+        why = f"which code uses {places(untold)} is not told"
+    else:
+        why = "the same function uses members that are written and members that are not, and by whom is not known"
+    return Sharing("open", "likely", tuple(everyone), "", None, f"{why}; {THREADS}")
 
 
 def _too_few_stores(written: Sequence[Part], everyone: Sequence[Part]) -> bool:

@@ -28,7 +28,7 @@ from lockline.c2c.verdict_case import (
     hides_own_loads,
     percent,
 )
-from lockline.c2c.verdict_locks import LOCK_WORD, lock_word, with_a_lock
+from lockline.c2c.verdict_locks import LOCK_WORD, lock_word, own_locks, with_a_lock
 from lockline.watch.estimate import hit_rate, transfer_rate, unwatched_pairs
 
 # Bytes of a line, as nearly all processors have it.
@@ -76,6 +76,7 @@ def _first_that_fits(case: Case) -> Judgement:
         _unshared,
         _not_located,
         _no_transfer,
+        own_locks,
         lock_word,
         _few,
         with_a_lock,

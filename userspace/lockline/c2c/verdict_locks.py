@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from math import exp, sqrt
 
 from lockline.base.values import replace
-from lockline.c2c.functions import is_lock_function, is_spin_function
+from lockline.c2c.functions import is_lock_function, is_spin_function, waits_for_lock
 from lockline.c2c.members import is_sequence_type
-from lockline.c2c.model import Access, Judgement, Part
-from lockline.c2c.parts import LOCK_BYTES, cost
+from lockline.c2c.model import Access, Judgement, Part, Users
+from lockline.c2c.parts import LOCK_BYTES, cost, of_two_locks
 from lockline.c2c.sharing import share_out
 from lockline.c2c.sharing_model import (
     BESIDE,
@@ -23,12 +23,13 @@ from lockline.c2c.sharing_model import (
     MOST,
     RECORD_STORES,
     STRAY_STORES,
+    THREADS,
     WHOLE_TEXT,
     is_written,
     places,
 )
 from lockline.c2c.sharing_threads import TRY_APART, writes_between
-from lockline.c2c.users import named
+from lockline.c2c.users import apart, named, repeated, several_threads, users_of
 from lockline.c2c.verdict_case import SOME_TRANSFERS, Case, fetched_beside, hides_own_loads, percent
 
 # From this share on a lock's word is what the line suffers from, and other members do not matter.
@@ -37,6 +38,8 @@ LOCK_WORD = 0.85
 FEW_OF_LOCK = 3
 # A lock's word is written to take it and to release it.
 WRITES_OF_HOLD = 2
+# So few writes beside a lock may be mistaken samples.
+LEAST_WRITES = 3
 # Less than this is not most of it.
 HALF = 0.5
 # Of few samples a share may be off by chance: by one standard error often, by two seldom.
@@ -63,7 +66,7 @@ def lock_word(case: Case) -> Judgement | None:
     beside = sum(part.share for part in others)
     if others:
         evidence.append(f"all other members together: {percent(beside)}")
-    doubts = _of_two_spinlocks(locks)
+    doubts = _doubts_of_several(_several_locks(locks))
     spun = _spun_for_beside(case, locks)
     if spun is not None and spun[1] >= MOSTLY_BESIDE and not doubts:
         return _paid_at_the_lock(case, evidence, locks, spun)
@@ -74,7 +77,12 @@ def lock_word(case: Case) -> Judgement | None:
         evidence.append(f"{fetched:,} loads came from a clean copy elsewhere, of the lock or beside it: not shown")
     elif not doubts and (fetching := _mostly_fetched_beside(case, evidence, locks, [])):
         return fetching
+    strangers, by_others, untold, writes = _written_beside(case, locks)
+    if not doubts and by_others >= MOSTLY_BESIDE and case.stores_told:
+        return _taken_by_others(case, evidence, locks, strangers, by_others)
     doubts += _doubts_of_waiters(case, locks, spun)
+    if not doubts and beside < MEMBER:
+        doubts += _doubts_of_writers(strangers, by_others, untold, writes)
     if many and not unknown:
         doubts.append(
             f"{fetched:,} more loads of the line came from a clean copy elsewhere, beside the lock's word: who reads "
@@ -83,7 +91,7 @@ def lock_word(case: Case) -> Judgement | None:
     if beside < MEMBER:
         return case.judge("lock word", evidence, locks, doubts, weak=unknown)
     # What is paid there makes the lock be held for longer, if it is under the lock.
-    doubt = f"{percent(beside)} are paid at {places(others)} beside it: that part is false sharing"
+    doubt = f"{percent(beside)} are paid at {places(others)} beside it: that part is false sharing; {TRY_APART}"
     if case.stores_told and surely_for_the_lock(locks, others) < MEMBER:
         doubt = f"{percent(beside)} are paid beside it; {_goes_along(others)}"
     return case.judge("lock word", evidence, [*locks, *others], [doubt, *doubts], weak=unknown)
@@ -131,6 +139,26 @@ def _paid_at_the_lock(
     return case.judge("false sharing", [*evidence, why], [*locks, *beside], [doubt], weak=1)
 
 
+def _taken_by_others(
+    case: Case, evidence: Sequence[str], locks: Sequence[Part], strangers: Sequence[Part], writes: float
+) -> Judgement:
+    """Who never takes the lock writes beside it, more often than the lock is written."""
+    why = f"{percent(writes)} of the line's writes are at {places(strangers)}, by others than those who take the lock"
+    doubt = f"what those who take the lock pay for each other at {places(locks)} stays; {TRY_APART}"
+    return case.judge("false sharing", [*evidence, why], [*locks, *strangers], [doubt])
+
+
+def _doubts_of_writers(strangers: Sequence[Part], by_others: float, untold: Sequence[Part], writes: float) -> list[str]:
+    """Doubts where a part of the line's writes is beside the lock, and not by its holders as far as is known."""
+    if by_others >= BESIDE:
+        why = f"{percent(by_others)} of the line's writes are at {places(strangers)}, by others than who take the lock"
+        return [f"{why}: that part is false sharing; {TRY_APART}"]
+    if writes < PARTLY_BESIDE:
+        return []
+    why = f"{percent(writes)} of the line's writes are at {places(untold)}, and whether the lock's holders make them is"
+    return [f"{why} not known: if not, that part is false sharing; {THREADS}"]
+
+
 def _mostly_fetched_beside(
     case: Case, evidence: Sequence[str], locks: Sequence[Part], others: Sequence[Part]
 ) -> Judgement | None:
@@ -169,17 +197,110 @@ def _lies(parts: Sequence[Part]) -> str:
     return "lies" if len(parts) < 2 else "lie"
 
 
-def _of_two_spinlocks(locks: Sequence[Part]) -> list[str]:
-    """A doubt where two spinlocks pay: mutexes and rwsems have one each, and a rwlock's lies within its eight bytes."""
-    spins = [
-        part
-        for part in locks
-        if part.share >= MEMBER and is_written(part) and any(is_spin_function(row.code.symbol) for row in part.main)
-    ]
-    if len(spins) < 2 or spins[-1].begin - spins[0].begin < 8:
+def _several_locks(locks: Sequence[Part]) -> list[Part]:
+    """Locks that pay, if they are two or more.
+
+    Mutexes and rwsems have one spinlock each, and a rwlock's lies within its eight bytes.
+    """
+    paying = [part for part in locks if part.is_lock and part.share >= MEMBER and is_written(part)]
+    spins = [part for part in paying if any(is_spin_function(row.code.symbol) for row in part.main)]
+    if len(spins) > 1 and spins[-1].begin - spins[0].begin >= 8:
+        return spins
+    return [part for part in paying if any(of_two_locks(part.main, one.main) for one in paying if one is not part)]
+
+
+def _are_locks(locks: Sequence[Part]) -> str:
+    return f"{places(locks)} are {'two locks' if len(locks) == 2 else 'locks of their own'}"
+
+
+def _doubts_of_several(locks: Sequence[Part]) -> list[str]:
+    """A doubt where several locks pay."""
+    if not locks:
         return []
-    why = f"{places(spins)} are two locks: who waits for the one takes the line from who uses the other"
+    why = f"{_are_locks(locks)}: who waits for the one takes the line from who uses the other"
     return [f"{why}, and that part is false sharing; {TRY_APART}"]
+
+
+def own_locks(case: Case) -> Judgement | None:
+    """Several locks, each with a user of its own: nobody waits for any of them, but all take the line from the others.
+
+    Who takes several of them, or one that others take too, would wait for it wherever it lies.
+    """
+    locks = _several_locks(case.parts)
+    if not locks:
+        return _of_one_user(case)
+    found = share_out(case.parts, case.kind, case.stores_told, case.line.counts.clean)
+    evidence = [case.describe(part) for part in locks]
+    alone = all(part.users.alone for part in locks)
+    mostly = found.false_share is not None and found.false_share >= HALF
+    if found.kind == "false" and found.strength != "likely" and (alone or mostly):
+        why = f"{_are_locks(locks)}, and each has users of its own, who wait for the line alone"
+        doubts = [found.open] if found.open else []
+        if not alone:
+            doubts.append(f"several take each of them, and would wait for it on a line of its own too; {TRY_APART}")
+        case.proven = found.strength == "proven"
+        return case.judge("false sharing", [*evidence, why], locks, doubts, weak=found.strength != "proven")
+    share = sum(part.share for part in locks)
+    if share < LOCK_WORD or all(several_threads(part.users) for part in locks) or _is_waited_for(case, locks):
+        return None
+    why = f"{_are_locks(locks)}; whether anybody waits for them, or each has one user alone, is not known; {THREADS}"
+    return case.judge("too little evidence", [*evidence, f"not decided: {why}"], locks)
+
+
+def _is_waited_for(case: Case, locks: Sequence[Part]) -> bool:
+    """Whether others have a lock while it is wanted: CPUs were seen to spin for it, or functions for that pay."""
+    waiting = sum(row.transfers for part in locks for row in part.accesses if waits_for_lock(row.code.symbol))
+    return case.spins > 0 or waiting >= MEMBER * case.transfers
+
+
+def _of_one_user(case: Case) -> Judgement | None:
+    """A lock that one thread alone takes: it never waits for the lock, but for what others write beside it."""
+    locks = [part for part in case.parts if part.is_lock and part.share >= MEMBER]
+    taking = users_of([row for part in locks for row in part.accesses])
+    if not taking.threads or not taking.alone or not repeated([taking]):
+        return None
+    if sum(part.share for part in locks) < LOCK_WORD or case.transfers < FEW_OF_LOCK or _is_waited_for(case, locks):
+        return None
+    strangers = _written_beside(case, locks)[0]
+    evidence = [case.describe(part) for part in [*locks, *strangers]]
+    why = f"one thread alone takes {places(locks)}, so nobody waits for it"
+    if not strangers:
+        why += f", and who takes the line away is not seen; {LONGER if case.stores_told else RECORD_STORES}"
+        return case.judge("too little evidence", [*evidence, f"not decided: {why}"], locks)
+    case.proven = True
+    return case.judge("false sharing", [*evidence, f"{why}: others write beside it"], [*locks, *strangers])
+
+
+def _written_beside(case: Case, locks: Sequence[Part]) -> tuple[list[Part], float, list[Part], float]:
+    """What is written beside locks by others than those who take them, and by whom that is not known.
+
+    Each with its part of the line's writes.  Whoever takes the lock and writes beside it has the line already.
+    """
+    taking = users_of([row for part in locks for row in part.accesses])
+    every = sum(row.wrote for part in case.parts for row in part.accesses)
+    found: dict[bool, tuple[list[Part], int]] = {True: ([], 0), False: ([], 0)}
+    for part in case.parts:
+        if _is_locks_own(part) or not is_written(part):
+            continue
+        for by_others in (True, False):
+            writes = sum(
+                row.wrote
+                for row in part.main
+                if row.wrote and not is_lock_function(row.code.symbol) and _by_others(row, taking) is by_others
+            )
+            if writes >= max(MEMBER * every, LEAST_WRITES):
+                parts, sum_ = found[by_others]
+                found[by_others] = [*parts, part], sum_ + writes
+    (strangers, apart_), (unknown, rest) = found[True], found[False]
+    return strangers, apart_ / max(1, every), unknown, rest / max(1, every)
+
+
+def _by_others(row: Access, taking: Users) -> bool | None:
+    """Whether others than these make an access; None: the same ones do; false: it is not known."""
+    users = users_of([row])
+    if apart(users, taking):
+        return True
+    return None if users.threads and taking.threads and users.threads & taking.threads else False
 
 
 def with_a_lock(case: Case) -> Judgement | None:
