@@ -189,3 +189,6 @@ def test_the_page_has_them(tmp_path: Path) -> None:
     assert "sessions_lock" in text
     assert "lock in write_log" in text
     assert "web1" not in text
+    # The lines of the summary are what follows the tables of the first screen.
+    assert "lock of a program" not in text
+    assert "Coverage:" in text

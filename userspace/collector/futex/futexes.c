@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/ring.h"
+#include "futex/futex_bucket_waits.h"
 #include "futex/futex_holders.h"
 #include "futex/futex_sampling.h"
 #include "futex/futex_stacks.h"
@@ -41,7 +42,7 @@ struct futexes {
 	struct recording *recording;
 	struct locks *locks;
 	struct stacks stacks;
-	struct mapped_array slot_array, table, buckets, states, events, goroutines;
+	struct mapped_array slot_array, table, states, events, goroutines;
 	__u32 goroutine_slots; /* 0 without --go */
 	struct futex_slots slots;
 	struct futex_stacks user_stacks;
@@ -60,7 +61,7 @@ struct futexes {
 	struct futexes_known known;
 	struct futex_rows rows;
 	struct futex_holders holders;
-	__s64 *bucket_ids; /* per row of a bucket: its futex in the recording */
+	struct futex_bucket_waits buckets;
 };
 
 int futexes_resize(struct lockline_bpf *bpf, const struct sizing *sizing, bool wanted)
@@ -98,11 +99,10 @@ int futexes_open(struct futexes **out, struct lockline_bpf *bpf, const struct si
 	futexes->aside = calloc(sizing->cpus, sizeof(*futexes->aside));
 	futexes->looked_at = calloc(sizing->futex_slots, sizeof(*futexes->looked_at));
 	futexes->owned = calloc(sizing->futex_slots, sizeof(*futexes->owned));
-	futexes->bucket_ids = calloc((size_t)sizing->cpus * FUTEX_BUCKET_ROWS, sizeof(*futexes->bucket_ids));
-	if (futexes->read && futexes->aside && futexes->looked_at && futexes->owned && futexes->bucket_ids) {
+	if (futexes->read && futexes->aside && futexes->looked_at && futexes->owned) {
 		err = maps_map(&futexes->slot_array, bpf->maps.futex_slots);
 		err = err ?: maps_map(&futexes->table, bpf->maps.futex_rows);
-		err = err ?: maps_map(&futexes->buckets, bpf->maps.futex_buckets);
+		err = err ?: futex_bucket_waits_open(&futexes->buckets, bpf->maps.futex_buckets, sizing->cpus);
 		err = err ?: maps_map(&futexes->states, bpf->maps.futex_states);
 		err = err ?: maps_map(&futexes->events, bpf->maps.futex_events);
 		if (!err && bpf_map__max_entries(bpf->maps.go_slots) == GO_SLOTS) {
@@ -128,14 +128,13 @@ void futexes_close(struct futexes *futexes)
 		return;
 	maps_unmap(&futexes->slot_array);
 	maps_unmap(&futexes->table);
-	maps_unmap(&futexes->buckets);
+	futex_bucket_waits_close(&futexes->buckets);
 	maps_unmap(&futexes->states);
 	maps_unmap(&futexes->events);
 	maps_unmap(&futexes->goroutines);
 	futex_stacks_close(&futexes->user_stacks);
 	futex_rows_close(&futexes->rows);
 	futexes_known_close(&futexes->known);
-	free(futexes->bucket_ids);
 	ring_free_asides(futexes->aside, futexes->cpus);
 	free(futexes->read);
 	free(futexes->looked_at);
@@ -597,35 +596,6 @@ static int look_at_slots(struct futexes *futexes, __u64 now_ns)
 	return err;
 }
 
-/* Buckets are allocated: a lock of the kernel's image that lies as theirs do was waited for by an interrupt. */
-static bool may_be_bucket(const struct known_lock *lock)
-{
-	return lock->source != NAME_SYMBOL && lock->source != NAME_PERCPU;
-}
-
-static int store_buckets(struct futexes *futexes)
-{
-	int err = recording_clear(futexes->recording, TABLE_FUTEX_BUCKET);
-
-	for (__u32 i = 0; !err && i < futexes->cpus * FUTEX_BUCKET_ROWS; i++) {
-		const struct futex_bucket *bucket = (struct futex_bucket *)futexes->buckets.data + i;
-		__u64 waits = __atomic_load_n(&bucket->waits, __ATOMIC_ACQUIRE);
-		struct known_lock *lock = waits ? locks_find(futexes->locks, bucket->lock) : NULL;
-
-		/* Without a row of its own, the lock is all those that have none. */
-		if (!waits || !lock || !may_be_bucket(lock))
-			continue;
-		/* These rows stay for good, also where their futex is long forgotten. */
-		if (!futexes->bucket_ids[i])
-			futexes->bucket_ids[i] = futexes_meet(&futexes->known, bucket->tgid, bucket->address,
-							      bucket->flags & FUTEX_SHARED)
-							 ->id;
-		err = recording_put(futexes->recording, futex_bucket, .lock = lock->id, .futex = futexes->bucket_ids[i],
-				    .waits = waits, .wait_ns = bucket->wait_ns, .max_ns = bucket->max_ns);
-	}
-	return err;
-}
-
 static const struct {
 	const char *name;
 	const char *severity;
@@ -644,8 +614,9 @@ static const struct {
 static int store_losses(struct futexes *futexes, __u64 calls)
 {
 	__u64 bytes = futexes->slot_array.bytes + (__u64)(futexes->slots.mask + 1) * FUTEX_OWNED_BYTES +
-		      futexes->table.bytes + futexes->buckets.bytes + futexes->states.bytes + futexes->events.bytes +
-		      futexes->user_stacks.copies.bytes + futexes->known.most * FUTEX_KNOWN_BYTES +
+		      futexes->table.bytes + futexes->buckets.rows.bytes + futexes->states.bytes +
+		      futexes->events.bytes + futexes->user_stacks.copies.bytes +
+		      futexes->known.most * FUTEX_KNOWN_BYTES +
 		      (__u64)futexes->cpus * futexes->rows.per_cpu * sizeof(*futexes->rows.seen);
 	const struct {
 		const char *name;
@@ -693,7 +664,7 @@ int futexes_flush(struct futexes *futexes, __u64 now_ns)
 	look_at_goroutines(futexes, now_ns);
 	struct futex *futex, *next;
 
-	err = err ?: store_buckets(futexes);
+	err = err ?: futex_bucket_waits_store(&futexes->buckets, futexes->recording, futexes->locks, known);
 	ask_again(futexes);
 	err = err ?: store_names(futexes);
 	if (!err && changed(&known->nameless))

@@ -213,30 +213,18 @@ static int find_parks_of(struct sites *sites, const struct go_probes *go, struct
 	return err == -ENOENT ? 0 : err;
 }
 
-/* Who takes a value from one that waits tells a semaphore from receivers that are too slow. */
-static int find_sends(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
+/*
+ * One side of channels: where goroutines wait for it, and where the other side hands over to one that waits.  Who takes
+ * a value from one that waits tells a semaphore from receivers that are too slow; who gives one tells those who share a
+ * pool from those who wait for work.
+ */
+static int find_channels(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid,
+			 const char *parks, struct bpf_program *enter, const char *hands_over)
 {
 	struct go_place place;
-	int err = find_parks_of(sites, go, users, tgid, "runtime.chansend", GOPARK, go->bpf->progs.go_send_enter,
-				CHANNEL_PARKS);
+	int err = go_place_find(users, tgid, hands_over, GO_SYNC_BYTES, &place);
 
-	err = err ?: go_place_find(users, tgid, "runtime.recv", GO_SYNC_BYTES, &place);
-	if (!err)
-		add_begin(sites, go->bpf->progs.go_hand_over, &place);
-	return err == -ENOENT ? 0 : err;
-}
-
-/* Who gives a value to one that waits tells those who share a pool from those who wait for work. */
-static int find_receives(struct sites *sites, const struct go_probes *go, struct user_symbols *users, __u32 tgid)
-{
-	struct go_place place;
-	int err;
-
-	sites->group = RECEIVES;
-	err = go_place_find(users, tgid, "runtime.send", GO_SYNC_BYTES, &place);
-	err = err
-		      ?: find_parks_of(sites, go, users, tgid, "runtime.chanrecv", GOPARK,
-				       go->bpf->progs.go_receive_enter, CHANNEL_PARKS);
+	err = err ?: find_parks_of(sites, go, users, tgid, parks, GOPARK, enter, CHANNEL_PARKS);
 	if (!err)
 		add_begin(sites, go->bpf->progs.go_hand_over, &place);
 	return err == -ENOENT ? 0 : err;
@@ -302,9 +290,14 @@ static int find_sites(struct sites *sites, const struct go_probes *go, struct us
 	int err = find_locks(sites, go, users, tgid);
 
 	sites->group = SENDS;
-	err = err ?: find_sends(sites, go, users, tgid);
+	err = err
+		      ?: find_channels(sites, go, users, tgid, "runtime.chansend", go->bpf->progs.go_send_enter,
+				       "runtime.recv");
 	err = err ?: find_selects(sites, go, users, tgid);
-	err = err ?: find_receives(sites, go, users, tgid);
+	sites->group = RECEIVES;
+	err = err
+		      ?: find_channels(sites, go, users, tgid, "runtime.chanrecv", go->bpf->progs.go_receive_enter,
+				       "runtime.send");
 	return err ?: sites->count ? 0 : -ENOENT;
 }
 

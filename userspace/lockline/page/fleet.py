@@ -151,7 +151,7 @@ def make_fleet_page(report: FleetReport, write: Writer, redact: bool = False) ->
     report = Redactor().fleet(report) if redact else report
     shown = text.render(report, write.style)
     answer, _, rest = shown.partition("\n\n")
-    summary = [line for line in rest.partition("\n\n")[2].splitlines() if line]
+    summary = [line for line in rest.rpartition("\n\n")[2].splitlines() if line]
     sections = (
         Section(
             "answer",
