@@ -122,7 +122,8 @@ def told_of_python(*stacks: tuple[str, ...]) -> LibraryLock | None:
 
 def test_a_lock_that_a_module_of_python_has_for_itself() -> None:
     found = told_of_python((*OF_LOGGING, SERVE), ())
-    # Of the second nobody knows the functions.
+    # Of the second nobody knows the functions; nor the callers where the innermost one alone is known.
+    assert told_of_python((*OF_LOGGING, SERVE), OF_LOGGING[:1], OF_LOGGING[:1]) == found
     assert found == LibraryLock("Python's logging", "info", "shop.py:Shop.serve", 1.0)
     assert found.logs
     # Another module lies between it and the program; its lock is one of a Condition.

@@ -137,6 +137,15 @@ def _python_entry(frames: Sequence[Frame]) -> tuple[str, str, str] | None:
     return (_called(inner["module"]), function, caller) if caller and not _LOCKS.search(function) else None
 
 
+def _tells_of_python(frames: Sequence[Frame]) -> bool:
+    """Whether a wait's functions in Python are known: of some none are, of others the innermost alone.
+
+    That one tells if it is the program's.
+    """
+    code = [frame for frame in frames if frame.symbol.startswith(PYTHON_CODE)]
+    return len(code) > 1 or any(map(own_name, code))
+
+
 def _told_by(
     stacks: Sequence[FutexStack], entry_of: Callable[[Sequence[Frame]], tuple[str, str, str] | None]
 ) -> LibraryLock | None:
@@ -167,7 +176,5 @@ def library_lock(futex: FutexWaits) -> LibraryLock | None:
     """The library's own lock that a contended futex is; None if the sampled stacks do not tell that it is one."""
     stacks = stacks_that_tell(futex)
     if futex.make in PYTHON_MAKES:
-        # Of some waits nobody knows the functions in Python.
-        known = [stack for stack in stacks if any(frame.symbol.startswith(PYTHON_CODE) for frame in stack.frames)]
-        return _told_by(known, _python_entry)
+        return _told_by([stack for stack in stacks if _tells_of_python(stack.frames)], _python_entry)
     return _told_by(stacks, _entry)
