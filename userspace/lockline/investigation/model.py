@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from lockline.analysis.findings import Confidence, Fact, Finding, Process, Remedy, Subject, Task
 from lockline.analysis.user_space.hidden_waits import HiddenWaits
+from lockline.analysis.user_space.still_waits import StillWait
 from lockline.analysis.user_space.user_evidence import Goroutines
 from lockline.analysis.waitgraph import Critical, Flow
 from lockline.analysis.whatif import Bound
@@ -288,8 +289,8 @@ class Observation:
 
     kernel_waiters, user_waiters: threads that wait on average for locks of the kernel, of programs; None: not looked
     at.  users: locks as all processes wait for them, whomever the investigation is about.  unclear: futexes that may be
-    locks.  goroutines: programs whose goroutines wait unseen.  hidden: others that wait so.
-    not_enough: why the recording says too little; "": it
+    locks.  goroutines: programs whose goroutines wait unseen.  hidden: others that wait so.  still: threads
+    of run times that waited all the time.  not_enough: why the recording says too little; "": it
     does not.  stops: threads that something stops.  lines: that were watched.  clock: reads of a clock device, where
     they were recorded.  perturbation: what a self-check says of lockline's own probes, '' where there was none.
     flow: who waits for whom.  critical: the critical path through the long waits that were kept.
@@ -308,6 +309,7 @@ class Observation:
     unclear: tuple[UserLockSeen, ...] = ()
     goroutines: tuple[Goroutines, ...] = ()
     hidden: tuple[HiddenWaits, ...] = ()
+    still: tuple[StillWait, ...] = ()
     holdings: tuple[Holding, ...] = ()
     blamed: tuple[Blamed, ...] = ()
     users: tuple[WaitedLock, ...] = ()

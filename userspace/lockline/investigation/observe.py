@@ -14,6 +14,7 @@ from lockline.analysis.user_space.critical_sections import waited_in
 from lockline.analysis.user_space.futex_waits import LOCK, PARKED, UNCLEAR, FutexWaits
 from lockline.analysis.user_space.java_locks import object_class
 from lockline.analysis.user_space.java_monitors import told
+from lockline.analysis.user_space.still_waits import still_waits
 from lockline.analysis.user_space.user_evidence import (
     BEHAVIOUR,
     CONDITION_VARIABLE,
@@ -284,6 +285,7 @@ def observe(report: Report, probe: str, counters: Counters | None = None) -> Obs
         unclear=tuple(sorted(unclear, key=lambda one: -one.waiters)[:USER_LOCKS]),
         goroutines=report.futexes.unseen if report.futexes is not None else (),
         hidden=report.futexes.hidden if report.futexes is not None else (),
+        still=still_waits(report.futexes.futexes) if report.futexes is not None else (),
         holdings=_holdings(report),
         blamed=tuple(one for lock in most if (one := _blamed(lock)) is not None),
         counters=counters or Counters(),

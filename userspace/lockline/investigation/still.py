@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What threads that do not go on say of causes: they are stopped, or wait for what nobody will end."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from lockline.analysis.findings import Function, Measure, Process, Remedy, Task, Text, UserLock, fact, remedy
+from lockline.analysis.user_space.still_waits import StillWait
 from lockline.investigation.model import Evidence, Hypothesis, Investigation
 from lockline.investigation.stops import Standing, Stop, WaitKind
 
@@ -13,6 +15,7 @@ NOBODY_LEFT = ("why-owner-gone",)
 # What threads stand at.
 _RUN_TIMES: Mapping[WaitKind, str] = {
     "java": "Java monitors",
+    "juc": "locks of java.util.concurrent",
     "rust": "a Mutex or RwLock of Rust",
     "python": "a lock of Python's threading",
 }
@@ -101,7 +104,7 @@ def _waiting(one: Standing, looks: int) -> Evidence:
 
 def _ask_run_time(kind: WaitKind, process: Process) -> Remedy:
     """What says who has the lock that threads stand at."""
-    if kind == "java":
+    if kind in ("java", "juc"):
         return remedy("java-thread-print", process=process)
     return remedy("python-dump", process=process) if kind == "python" else remedy("see-all-stacks", process=process)
 
@@ -206,12 +209,33 @@ def _of_standing(number: int, one: Standing, asked: bool) -> Hypothesis | None:
     return None
 
 
+def _as_recorded(known: Investigation, standing: Sequence[Standing]) -> Sequence[Standing]:
+    """What looks alone saw, by what recordings have of these threads.
+
+    Those who wait for a thread's end are left out.  Two or more that each wait at a word of their own, as in a circle,
+    and those who wait for a lock of java.util.concurrent, are told by their functions alone.
+    """
+    still = {(one.tgid, one.word): one for _, seen in known.observations for one in seen.still}
+    joins = {place for place, one in still.items() if one.joins}
+    kept = [one for one in standing if one.kind != "python" or one.words > 1 or (one.tgid, one.word) not in joins]
+    told = {(one.tgid, one.kind) for one in kept}
+    alone: defaultdict[tuple[int, WaitKind], list[StillWait]] = defaultdict(list)
+    for one in still.values():
+        if not one.joins and (one.tgid, one.kind) not in told:
+            alone[one.tgid, one.kind].append(one)
+    for (tgid, kind), of in alone.items():
+        if len(of) > 1:
+            threads = sum(one.threads for one in of)
+            kept.append(Standing(kind, of[0].comm, tgid, of[0].word, threads, of[0].function, words=len(of)))
+    return kept
+
+
 def of_stops(known: Investigation) -> list[Hypothesis]:
     """Whether something stops threads of the target, or they wait for what nobody will end."""
     found = [_hypothesis(number, stop) for number, stop in stops_seen(known)]
     steps = [(step.number, seen.sleeps) for step, seen in known.observations if seen.sleeps is not None]
     if steps:
         number, sleeps = steps[-1]
-        asked = bool(known.target.tgids)
-        found += [made for one in sleeps.standing if (made := _of_standing(number, one, asked)) is not None]
+        asked, standing = bool(known.target.tgids), _as_recorded(known, sleeps.standing)
+        found += [made for one in standing if (made := _of_standing(number, one, asked)) is not None]
     return found

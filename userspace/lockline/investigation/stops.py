@@ -10,7 +10,7 @@ from lockline.analysis.sleep_functions import StopKind, stop_of
 from lockline.base.values import dataclass
 
 # What a thread waits for, by the C library's function that it called.
-WaitKind: TypeAlias = Literal["mutex", "once", "semaphore", "java", "rust", "python", "go", "other"]
+WaitKind: TypeAlias = Literal["mutex", "once", "semaphore", "java", "juc", "rust", "python", "go", "other"]
 _CALLS: tuple[tuple[tuple[str, ...], WaitKind], ...] = (
     (("pthread_cond_", "__pthread_cond_", "pthread_barrier_", "pthread_join", "__pthread_clockjoin"), "other"),
     (("sem_wait", "__new_sem_wait", "sem_clockwait", "__sem_wait", "do_futex_wait"), "semaphore"),
