@@ -2,10 +2,11 @@
 """Threads of Python that wait in several functions, by one mode; each function adds up what it waits, by its own clock.
 
 locks: three functions at one threading.Lock, which each holds over a sleep.  semaphore: six threads at a Semaphore of
-two.  barrier: four threads, of which one is late.  gil: two functions that compute.  It ends with a line on stdin, and
-prints a line of ns for each function.
+two.  pool: six threads that share two connections, which a queue has.  barrier: four threads, of which one is late.
+gil: two functions that compute.  It ends with a line on stdin, and prints a line of ns for each function.
 """
 
+import queue
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ from contextlib import AbstractContextManager
 LOCK = threading.Lock()
 SEMAPHORE = threading.Semaphore(2)
 BARRIER = threading.Barrier(4)
+CONNECTIONS: queue.Queue[int] = queue.Queue()
 waited: defaultdict[str, int] = defaultdict(int)
 stop = threading.Event()
 
@@ -48,6 +50,19 @@ def borrow() -> None:
         time.sleep(0.004)
 
 
+def acquire() -> int:
+    begin = time.monotonic_ns()
+    connection = CONNECTIONS.get()
+    waited["acquire"] += time.monotonic_ns() - begin
+    return connection
+
+
+def query() -> None:
+    connection = acquire()
+    time.sleep(0.004)
+    CONNECTIONS.put(connection)
+
+
 def meet(late: bool) -> None:
     time.sleep(0.02 if late else 0.001)
     try:
@@ -74,6 +89,8 @@ def run(mode: str, number: int) -> None:
     while not stop.is_set():
         if mode == "semaphore":
             borrow()
+        elif mode == "pool":
+            query()
         elif mode == "barrier":
             meet(number == 0)
         else:
@@ -82,7 +99,9 @@ def run(mode: str, number: int) -> None:
 
 def main() -> None:
     mode = sys.argv[1]
-    count = {"locks": 6, "semaphore": 6, "barrier": 4, "gil": 4}[mode]
+    count = {"locks": 6, "semaphore": 6, "pool": 6, "barrier": 4, "gil": 4}[mode]
+    for connection in range(2):
+        CONNECTIONS.put(connection)
     threads = [threading.Thread(target=run, args=(mode, number)) for number in range(count)]
     for thread in threads:
         thread.start()

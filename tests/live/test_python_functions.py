@@ -13,7 +13,7 @@ from lockline.analysis.report import Report
 from lockline.analysis.selection import Selection
 from lockline.analysis.user_space.critical_sections import waited_in, waits_by_function
 from lockline.analysis.user_space.futex_waits import BARRIER, LOCK, FutexWaits
-from lockline.analysis.user_space.user_evidence import GIL, PY_BARRIER, PY_LOCK, PY_SEMAPHORE
+from lockline.analysis.user_space.user_evidence import GIL, OWN_POOL, PY_BARRIER, PY_LOCK, PY_SEMAPHORE
 from lockline.recording import user_rows
 from lockline.recording.reader import open_recording
 from lockline.rules.report import make_report
@@ -93,7 +93,11 @@ def test_functions_that_want_the_gil(live: Path, recording: Path) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "make", "nature", "function"),
-    [("semaphore", PY_SEMAPHORE, LOCK, "truth.py:borrow"), ("barrier", PY_BARRIER, BARRIER, "truth.py:meet")],
+    [
+        ("semaphore", PY_SEMAPHORE, LOCK, "truth.py:borrow"),
+        ("pool", OWN_POOL, LOCK, "truth.py:acquire"),
+        ("barrier", PY_BARRIER, BARRIER, "truth.py:meet"),
+    ],
 )
 def test_what_threads_of_python_wait_for(
     live: Path, recording: Path, mode: str, make: str, nature: str, function: str

@@ -50,6 +50,7 @@ SENTENCES: Mapping[str, str] = {
         "Goroutines of {process} wait[ in {where}] by singleflight for the one that makes what all of them want"
     ),
     "hot-go-weighted": "Goroutines of {process} wait[ in {where}] for places of a semaphore.Weighted",
+    "pool-too-small": "Threads of {process} wait[ in {where}] for one of a pool: others of them have all that it has",
     "slow-go-once": "Goroutines of {process} wait for a sync.Once, which another one runs[, in {where}]",
     "hot-go-mutex": "Goroutines of {process} wait for a sync.Mutex[, in {where}]",
     "hot-go-rwmutex": "Goroutines of {process} wait for a sync.RWMutex[, in {where}]",

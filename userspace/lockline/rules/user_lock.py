@@ -67,6 +67,7 @@ from lockline.analysis.user_space.user_evidence import (
     OCAML_LOCK,
     OCAML_STOP,
     ONCE,
+    OWN_POOL,
     OWN_QUEUE,
     PY_LOCK,
     PY_MUTEX,
@@ -149,6 +150,7 @@ _CLAIMS = {
     PY_QUEUE: "full-queue",
     TBB_QUEUE: "full-queue",
     OWN_QUEUE: "full-queue",
+    OWN_POOL: "pool-too-small",
     ONCE: "slow-once",
     JAVA_CLASS: "slow-java-class",
     RUST_RWLOCK: "hot-rwlock",
@@ -361,6 +363,8 @@ def _remedies(
         return (remedy("make-once-early"),)
     if make == ERLANG_LOCK:
         return remedy("erlang-table"), remedy("erlang-lock-counter")
+    if make == OWN_POOL:
+        return (remedy("more-of-pool"),)
     if make in (GO_COND, GO_POOL):
         return remedy("more-of-pool"), remedy("go-block-profile")
     if make == GO_DATABASE:

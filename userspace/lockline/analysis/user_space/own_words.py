@@ -10,9 +10,11 @@ from lockline.analysis.user_space.behaviour import (
     wait_again,
     wake_each_other,
 )
+from lockline.analysis.user_space.own_pools import borrowed_in
 from lockline.analysis.user_space.program_functions import innermost_own
 from lockline.analysis.user_space.user_evidence import (
     HALF,
+    OWN_POOL,
     PARKING_LOT_CONDITION,
     Calls,
     Processes,
@@ -96,8 +98,22 @@ def take_turns(circle: Sequence[Seen], window_ns: int) -> bool:
     return several and not mostly_brought(circle) and not nobody_holds(circle, window_ns)
 
 
+def _by_name(circle: Sequence[Seen], window_ns: int) -> Recognised | None:
+    """A pool that is too small, if the program's functions say that it is one."""
+    function = borrowed_in(circle)
+    if not function:
+        return None
+    why = (
+        f"threads wait in {function.removesuffix('()')}() until another one gives back what it took there:"
+        f" {waiting(circle, window_ns):.1f} on average; by this name it is a pool"
+    )
+    return Recognised(tuple(one.futex.id for one in circle), OWN_POOL, lock=True, sure="medium", why=why)
+
+
 def pool_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
-    """A queue from which threads take what they put there: nobody can tell a pool from workers that pass jobs on."""
+    """A queue from which threads take what they put there: names can tell a pool from workers that pass jobs on."""
+    if (pool := _by_name(circle, window_ns)) is not None:
+        return pool
     why = (
         "threads take from a queue what they themselves put there: a pool with too few objects (connections,"
         f" buffers), or workers that pass jobs to each other; {waiting(circle, window_ns):.1f} wait on average"
@@ -106,7 +122,9 @@ def pool_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
 
 
 def notice_of(circle: Sequence[Seen], make: str, window_ns: int) -> Recognised:
-    """A condition that threads wait for, of whom each notifies the others: nobody can tell what it stands for."""
+    """A condition that threads wait for, of whom each notifies the others: names alone can tell what it stands for."""
+    if (pool := _by_name(circle, window_ns)) is not None:
+        return pool
     why = (
         "threads wait for a notice, and give it to each other: a pool with too few objects (connections, buffers), a"
         " lock that the program makes itself, or workers that pass jobs to each other;"

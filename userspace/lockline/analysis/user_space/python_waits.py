@@ -7,6 +7,7 @@ some tell of the others in their circle.
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from lockline.analysis.user_space.own_pools import borrowed_in
 from lockline.analysis.user_space.own_words import barrier_of, pool_of, take_turns
 from lockline.analysis.user_space.python_idle import works_each_time
 from lockline.analysis.user_space.python_parked import waits_for_notice
@@ -70,5 +71,8 @@ def python_waits(processes: Processes, window_ns: int) -> Iterable[Recognised]:
                 yield barrier_of(circle, PY_BARRIER, window_ns)
             elif _are_in(circle, _SEMAPHORES):
                 yield from _semaphore(circle, words, window_ns)
+            elif several_wait(circle, window_ns) and borrowed_in(circle):
+                # Who gives something back may take it again before the one that was woken: then it never waits.
+                yield pool_of(circle, PY_QUEUE, window_ns)
             elif _are_in(circle, _TAKES) and take_turns(circle, window_ns):
                 yield pool_of(circle, PY_QUEUE, window_ns)

@@ -43,6 +43,7 @@ ABSL_MUTEX = "absl::Mutex"
 FOLLY_MUTEX = "folly mutex"
 TBB_MUTEX = "TBB mutex"
 TBB_QUEUE = "TBB queue"
+OWN_POOL = "pool, by its functions' names"
 OWN_QUEUE = "full queue"
 ERLANG_LOCK = "Erlang lock"
 NET_MONITOR = ".NET monitor"
@@ -209,6 +210,7 @@ _CALLED = {
     TBB_MUTEX: "a mutex of TBB",
     TBB_QUEUE: "a bounded queue of TBB",
     OWN_QUEUE: "a queue of their own",
+    OWN_POOL: "one of a pool",
     ERLANG_LOCK: "a lock of Erlang's run time",
     PY_MUTEX: "a PyMutex",
     PY_OBJECT: "the lock of an object of Python",
