@@ -16,6 +16,7 @@ from lockline.fleet.add import Told, add
 from lockline.fleet.engine import SQL, DuckDb, Engine
 from lockline.fleet.spark import Spark
 from lockline.fleet.store import places
+from program_recordings import API, HEAP, record_programs
 from recording_generator import SECOND, RecordingBuilder
 
 VIEWED = ("waited_locks", "waited_containers", "container_names", "view_host_locks", "view_lock_shares")
@@ -41,18 +42,20 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("fleet")
     recordings = [record(directory / f"{n}.data", day) for n, day in enumerate(host_days(Truth(hosts=6, locks=4)))]
     recordings.append(contained(directory / "contained.data"))
+    begin_s = 489_630 * 3600
+    recordings += [record_programs(directory / f"p{n}.data", n, (API, HEAP), begin_s=begin_s) for n in (1, 2)]
     outcomes = [one.outcome for one in add(directory / "fleet", map(str, recordings), Told(1.5), 1)]
-    assert outcomes == ["added"] * 13
+    assert outcomes == ["added"] * 15
     return directory / "fleet"
 
 
 def prepared(engine: Engine, fleet: Path, waited: str) -> Engine:
     placed = list(places(fleet))
     engine.read(placed)
-    columns = (("recording", "VARCHAR"), ("side", "VARCHAR"), ("unit", "BIGINT"))
+    of_picked = (("recording", "VARCHAR"), ("side", "VARCHAR"), ("unit", "BIGINT"))
     hours = (("first_hour", "BIGINT"), ("end_hour", "BIGINT"))
     picked = [(place.recording, ("now", "before")[n % 2], n % 5, 489_626, 489_660) for n, place in enumerate(placed)]
-    engine.put("picked", columns + hours, picked)
+    engine.put("picked", of_picked + hours, picked)
     engine.put("wanted", (("container", "VARCHAR"),), [("shop",)])
     engine.view("waited", waited)
     engine.view("known_containers", "container_names")
@@ -61,6 +64,8 @@ def prepared(engine: Engine, fleet: Path, waited: str) -> Engine:
         (("lock", "VARCHAR"), ("kind", "VARCHAR")),
         [("subsystem_0_lock", "spinlock"), ("subsystem_1_lock", "mutex")],
     )
+    columns = (("program", "VARCHAR"), ("lock", "VARCHAR"), ("code", "VARCHAR"))
+    engine.put("ranked", columns, [("api", "sessions_lock", ""), ("api", "lock", "write_log")])
     for name in ("host_locks", "lock_shares"):
         engine.view(name, f"view_{name}")
     return engine
