@@ -42,6 +42,7 @@ WRITES_OF_HOLD = 2
 LEAST_WRITES = 3
 # Less than this is not most of it.
 HALF = 0.5
+FROM_FILE = "`lockline c2c report perf.data` tells it"
 # Of few samples a share may be off by chance: by one standard error often, by two seldom.
 LIKELY, SURE = 1, 2
 # With so many of a line's writes beside its lock, about half of what its waiters pay ends when they lie elsewhere.
@@ -88,6 +89,8 @@ def lock_word(case: Case) -> Judgement | None:
             f"{fetched:,} more loads of the line came from a clean copy elsewhere, beside the lock's word: who reads "
             f"there pays too, and that part is false sharing; {TRY_APART}"
         )
+    if not doubts and not unknown:
+        doubts += _doubts_of_clean(case, locks)
     if beside < MEMBER:
         return case.judge("lock word", evidence, locks, doubts, weak=unknown)
     # What is paid there makes the lock be held for longer, if it is under the lock.
@@ -95,6 +98,27 @@ def lock_word(case: Case) -> Judgement | None:
     if case.stores_told and surely_for_the_lock(locks, others) < MEMBER:
         doubt = f"{percent(beside)} are paid beside it; {_goes_along(others)}"
     return case.judge("lock word", evidence, [*locks, *others], [doubt, *doubts], weak=unknown)
+
+
+def _doubts_of_clean(case: Case, locks: Sequence[Part]) -> list[str]:
+    """A doubt where many loads beside locks may have got a clean copy, and whether they did is not told."""
+    if case.line.watch is not None or case.coverage.exact:
+        return []
+    rows = [row for part in locks for row in part.accesses]
+    counts = case.line.counts
+    told = counts.llc_hit is not None or None not in [row.counts.llc_hit for row in case.rows]
+    if told and None not in [row.counts.loads for row in rows]:
+        return []
+    if told:
+        most = counts.clean
+    elif counts.loads is not None:
+        most = counts.loads - sum(row.found for row in rows)
+    else:
+        most = case.transfers
+    if most <= BESIDE * case.transfers:
+        return []
+    why = f"how many loads beside {places(locks)} got a clean copy from elsewhere is not told, and these pay too"
+    return [f"{why}; {FROM_FILE if told else WHOLE_TEXT}"]
 
 
 def _spun_for_beside(case: Case, locks: Sequence[Part]) -> tuple[list[Part], float] | None:
