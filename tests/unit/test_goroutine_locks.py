@@ -21,6 +21,7 @@ from lockline.analysis.user_space.user_evidence import (
     Seen,
 )
 from lockline.analysis.user_space.user_locks import recognise
+from lockline.recording.rows import Frame
 from user_words import WINDOW, one, word
 
 
@@ -98,6 +99,25 @@ def test_goroutines_that_receive_what_they_send(sends: tuple[int, ...], both: in
     found = one(recognise([seen], (), WINDOW))
     assert (found.make, found.lock, found.unclear) == (GO_POOL if lock else GO_CHANNEL, lock, False)
     assert unseen_goroutines([seen], WINDOW) == ()
+
+
+@pytest.mark.parametrize(
+    ("function", "make", "unclear"),
+    [
+        ("main.(*crawler).worker", GO_CHANNEL, True),
+        ("main.runJobs", GO_CHANNEL, True),
+        ("main.(*buffers).get", GO_POOL, False),
+    ],
+)
+def test_workers_that_pass_jobs_on_by_a_channel(function: str, make: str, unclear: bool) -> None:
+    """Eight that fetch three pages in turns: 4.9 wait, as for a pool of three."""
+    frames = (Frame(1, "runtime.chanrecv1", 0, "/srv/crawl"), Frame(2, function, 0, "/srv/crawl"))
+    waits = tuple(Calls(task, ("runtime.chanrecv1", function), (), 10, 10, frames) for task in (1, 2, 3))
+    wakes = tuple(Calls(task, ("runtime.send", function), (), 10, 0) for task in (1, 2, 3))
+    figures: dict[str, Any] = {"waiters": 8, "wakers": 8, "both": 8, "wakes": 1000, "tasks_woken": 1000}
+    seen = word(2, 4096, ops=1 << 30, wait_ns=5 * WINDOW, waits=waits, wakers_of=wakes, **figures)
+    found = one(recognise([seen], (), WINDOW))
+    assert (found.make, found.lock, found.unclear) == (make, not unclear, unclear)
 
 
 @pytest.mark.parametrize("how", [1 << 26, 1 << 27], ids=["send", "select"])

@@ -4,6 +4,7 @@
 from collections.abc import Iterable
 
 from lockline.analysis.user_space.behaviour import behaves_as_lock
+from lockline.analysis.user_space.own_pools import worked_in
 from lockline.analysis.user_space.user_evidence import (
     GO_CHANNEL,
     GO_COND,
@@ -90,6 +91,12 @@ def _among_peers(entry: Seen, makes: tuple[str, str], idle: str, window_ns: int)
     makes: what it is called in either case.
     """
     contended = _behaves_as_lock(entry, window_ns)
+    if contended and entry.total.ops & _GO_RECEIVE and (function := worked_in((entry,))):
+        why = (
+            f"goroutines wait in {function}() to receive what they send each other: by this name they are workers that"
+            " pass jobs on; a pool that is too small looks the same"
+        )
+        return Recognised((entry.futex.id,), makes[0], lock=False, sure="medium", why=why, unclear=True)
     why = contended or f"goroutines {idle}: {waiting_still((entry,), window_ns):.1f} wait on average"
     sure = "medium" if contended else "high"
     return Recognised((entry.futex.id,), makes[bool(contended)], lock=bool(contended), sure=sure, why=why)

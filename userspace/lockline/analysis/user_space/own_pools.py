@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from lockline.analysis.user_space.program_functions import heaviest_name, method_of, own_name
+from lockline.analysis.user_space.program_functions import heaviest_name, innermost_own, method_of, own_name
 from lockline.analysis.user_space.user_evidence import MOST, Calls, Seen
 
 # What takes something for a while, and what takes it of a pool, or a connection.
@@ -57,6 +57,16 @@ def _function_of(call: Calls) -> str:
     """The innermost function of the program that borrows, else the innermost; '' if none is known."""
     own = [name for name in map(own_name, call.frames) if name][:_DEEP]
     return next(filter(borrows, own), own[0] if own else "")
+
+
+def worked_in(words: Iterable[Seen]) -> str:
+    """The function, called as one of workers, in which four of five waits of known ones are; '' if they are not."""
+    found: Counter[str] = Counter()
+    for call in (call for entry in words for call in entry.waits):
+        if function := innermost_own(call.frames):
+            found[function] += call.wait_ns
+    of_workers = Counter({name: ns for name, ns in found.items() if not set(_words(name)).isdisjoint(_JOBS)})
+    return heaviest_name(of_workers) if of_workers.total() >= MOST * found.total() > 0 else ""
 
 
 def borrowed_in(words: Iterable[Seen]) -> str:
