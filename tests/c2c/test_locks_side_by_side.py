@@ -109,6 +109,10 @@ def test_what_strangers_write_beside_a_lock_is_counted(tmp_path: Path) -> None:
     assert any("40% of the line's writes" in doubt for doubt in part.judgement.doubts)
     few = report_of(tmp_path, written_beside([1, 2], [7, 8], 40))
     assert told(few) == ("lock word", "high")
+    # Nothing is to be moved: that padding does not help is said once.
+    assert few.advice is not None
+    assert "padding changes nothing" in few.advice.text
+    assert not few.advice.warning
     # Who takes the lock writes there too: they have the line already.
     holders = report_of(tmp_path, written_beside([1, 2], [1, 2], 1200))
     assert told(holders) == ("lock word", "high")

@@ -231,7 +231,9 @@ def advise(
             held = [part for part in beside if is_written(part)]
             text += f", but for what one holder writes at {places(held)} and the next one reads." if held else "."
         names = tuple(part.name for part in beside)
-        return Advice(text, names, None, None, None, None, share, share, _LOCK_WARNING, shown)
+        # Without anything beside it the text says already that padding does not help.
+        warning = _LOCK_WARNING if beside else ""
+        return Advice(text, names, None, None, None, None, share, share, warning, shown)
     if judgement.verdict == "true sharing":
         text = (
             "All of them need the same bytes: keep a copy per CPU, batch the updates, or write less often (test before "
