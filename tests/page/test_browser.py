@@ -339,6 +339,8 @@ def test_charts_are_drawn_where_somebody_looks(pages: dict[str, Path], chromium:
     """A huge page answers before its charts are drawn, and those far below wait."""
     with opened(chromium, pages["huge"], whole=False) as page:
         figures = page.locator("figure[data-chart]")
+        # What stands above it may fill the window.
+        page.locator("#timeline-chart").evaluate("one => one.scrollIntoView()")
         page.wait_for_selector("#timeline-chart[data-shown]", state="attached")
         assert 1 <= page.locator("figure[data-shown]").count() < figures.count()
         assert page.locator("#flame-chart[data-shown]").count() == 0
