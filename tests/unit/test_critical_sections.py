@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """In which function a critical section is, by the stacks of waits and of wakes."""
 
+from dataclasses import replace
+
 import pytest
 
-from lockline.analysis.user_space.critical_sections import released_in, waited_in
+from lockline.analysis.user_space.critical_sections import held_in, released_in, waited_in
+from lockline.analysis.user_space.futex import owned_by_stack
 from lockline.analysis.user_space.futex_waits import LOCK, FutexStack
 from lockline.analysis.user_space.user_evidence import OWN_QUEUE
-from lockline.recording.rows import Frame
+from lockline.recording.rows import Frame, Waiter
+from lockline.recording.user_rows import FutexSample
 from test_user_rules import MS, of_program
 
 LIBC = "/usr/lib/x86_64-linux-gnu/libc.so.6"
@@ -90,3 +94,36 @@ def test_a_queue_has_no_section(make: str, section: tuple[str, str]) -> None:
     stacks = (stack("waiter", "Jobs::push", "main::{lambda()#1}"), stack("waker", "Jobs::pop", "main::{lambda()#1}"))
     futex = of_program(2, LOCK, 5000 * MS, stacks=stacks, make=make)
     assert (waited_in(futex), released_in(futex)) == section
+
+
+def owned(ns: int, *functions: str, samples: int) -> FutexStack:
+    return replace(stack("waker", *functions, samples=samples), owned_ns=ns)
+
+
+@pytest.mark.parametrize(
+    ("sweep_ns", "touch_ns", "held"),
+    [(900, 100, "sweep"), (100, 900, "touch"), (0, 0, "")],
+    ids=["the long one", "the short one", "owners not known"],
+)
+def test_of_two_functions_the_one_is_told_whose_owner_threads_wait_for(sweep_ns: int, touch_ns: int, held: str) -> None:
+    """The one lets go seldom, after it had the lock for long; the others in turn wake each other after it."""
+    wakes = (owned(sweep_ns, "sweep", "run", samples=9), owned(touch_ns, "touch", "serve", samples=90))
+    futex = of_program(2, LOCK, 5000 * MS, stacks=(stack("waiter", "touch", "serve"), *wakes))
+    assert (held_in(futex), released_in(futex)) == (held, held or "touch")
+
+
+def test_no_function_has_half_of_the_waiting() -> None:
+    wakes = tuple(owned(300, name, "run", samples=9) for name in ("read", "write", "sweep"))
+    assert held_in(of_program(2, LOCK, 5000 * MS, stacks=(stack("waiter", "read", "run"), *wakes))) == ""
+
+
+def test_the_waiting_for_an_owner_is_divided_by_its_own_wakes() -> None:
+    """Thread 71 was waited for most, and lets go at stack 5; a thread has one row for each of its names."""
+    waiters = {1: Waiter(1, 71, 7, "app", 1), 2: Waiter(2, 72, 7, "app", 1), 3: Waiter(3, 71, 7, "renamed", 1)}
+    owners = [FutexSample(2, "owner", 1, 0, 90, 90, 900), FutexSample(2, "owner", 2, 0, 1, 1, 100)]
+    wakes = [FutexSample(2, "waker", 3, 5, 9, 9, 0), FutexSample(2, "waker", 2, 4, 60, 60, 0)]
+    assert owned_by_stack([*owners, *wakes], waiters) == {5: 900, 4: 100}
+    also = FutexSample(2, "waker", 3, 6, 3, 3, 0)
+    assert owned_by_stack([*owners, *wakes, also], waiters) == {5: 675, 6: 225, 4: 100}
+    # The wakes of the one that has it are not known: the others' do not stand for them.
+    assert owned_by_stack([*owners, wakes[1]], waiters) == {}

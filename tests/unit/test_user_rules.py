@@ -370,6 +370,26 @@ def test_a_lock_that_is_held_over_a_sleep(quiet: Report, looks: tuple[HolderLook
         assert any("without the lock" in line for line in told(found).next)
 
 
+def test_where_the_owner_lets_go_that_threads_wait_for(quiet: Report) -> None:
+    """Not where most of those who wait are woken: after a long hold they wake each other.  Chance owners are none."""
+    stacks = (
+        FutexStack("waiter", 90, 90, 9, (Frame(1, "touch", 8, ""),)),
+        FutexStack("waker", 90, 90, 0, (Frame(2, "touch", 9, ""),), 10 * MS),
+        FutexStack("waker", 9, 9, 0, (Frame(3, "sweep", 9, ""),), 990 * MS),
+    )
+    tasks = (FutexTask("owner", 71, 7, "sweeper", 90, 90, 995 * MS), FutexTask("owner", 72, 7, "b", 1, 1, 5 * MS))
+    looks = (HolderLook("S", "clock_nanosleep", "hrtimer_nanosleep", 30),)
+    futex = replace(of_program(2, LOCK, 1000 * MS, holders=looks, stacks=stacks), tasks=tasks)
+    (found,) = find_all(replace(quiet, futexes=Futexes((futex,), ())))
+    words = told(found)
+    assert "the owner whom they wait for most releases it in sweep()" in words.evidence
+    assert "seen as its owner: sweeper (71)" in words.evidence
+    assert words.next[0].startswith("in sweep(), wait for files, sockets and timers without the lock")
+    assert words.next[1].startswith("look at what sweep() does between taking the lock and releasing it")
+    (unknown,) = find_all(replace(quiet, futexes=Futexes((replace(futex, stacks=()),), ())))
+    assert told(unknown).next[0].startswith("wait for files, sockets and timers without the lock")
+
+
 def test_a_lock_whose_holder_waits_for_another_one(quiet: Report) -> None:
     """The lock at the end of the chain leads, with all the waiting; the other one points to it."""
     busy = HolderLook("S", "futex", "futex_do_wait", 30, 4096 * 3)

@@ -215,6 +215,7 @@ SENTENCES: Mapping[str, str] = {
     "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",
     "gil-wanted-in": "threads want it in {function}: {part}",
     "let-go-in": "most of those who wait are woken in {function}",
+    "owner-lets-go-in": "the owner whom they wait for most releases it in {function}",
     "nature": "{why}",
     "for-readers": "they wait until its readers let go, and not for another writer",
     "readers-never-let-go": (
@@ -425,7 +426,9 @@ REMEDIES: Mapping[str, str] = {
     "no-answer-with-it-held": (
         "wait for the other thread's answer without the lock, or let several ask at once, as by a pool of connections"
     ),
-    "no-sleep-with-it-held": "wait for files, sockets and timers without the lock: copy what is needed, then let it go",
+    "no-sleep-with-it-held": (
+        "[in {function}, ]wait for files, sockets and timers without the lock: copy what is needed, then let it go"
+    ),
     "one-writer": "or hand the lines to one thread that writes, or give each thread a file of its own",
     "other-allocator": (
         "or use an allocator that caches by thread: LD_PRELOAD of jemalloc, mimalloc or tcmalloc; do not limit glibc's"

@@ -31,7 +31,7 @@ from lockline.analysis.user_space.c_library_locks import (
     TIME_ZONE,
     CLibraryLock,
 )
-from lockline.analysis.user_space.critical_sections import released_in, waited_in, waits_by_function
+from lockline.analysis.user_space.critical_sections import held_in, released_in, waited_in, waits_by_function
 from lockline.analysis.user_space.futex_waits import LOCK, PAGE_FAULT, FutexWaits, HolderLook
 from lockline.analysis.user_space.java_locks import locking_class, object_class
 from lockline.analysis.user_space.java_monitors import ENOUGH_LOOKS as ENOUGH_AT_MONITORS
@@ -107,6 +107,8 @@ from lockline.rules.herd import at_condition, condition_of, out_of_condition
 LONG_NS = 1_000_000_000
 # The part of all waiting from which a wait that has not ended is spoken of.
 _WORTH_ADDING = 0.1
+# Less than this part of the waiting is for an owner by chance: who has a lock for a moment is not waited for.
+_HARDLY = 0.01
 # The part of the looks at holders from which on something is what they do.
 _MOSTLY = 0.5
 # The part of the sampled waits from which a function that wants an interpreter's lock is told.
@@ -190,8 +192,11 @@ _LIBRARY_REMEDIES = {
 }
 
 
-def _tasks(futex: FutexWaits, role: str) -> tuple[Task, ...]:
-    return tuple(Task(task.comm, task.tid) for task in futex.tasks if task.role == role)
+def _owners(futex: FutexWaits) -> tuple[Task, ...]:
+    """Who was seen to have it, without those whom hardly anybody waited for."""
+    owners = [task for task in futex.tasks if task.role == "owner"]
+    every = sum(task.wait_ns for task in owners)
+    return tuple(Task(task.comm, task.tid) for task in owners if task.wait_ns >= _HARDLY * every)
 
 
 def _looks(futex: FutexWaits) -> int:
@@ -584,7 +589,7 @@ def find(report: Report) -> list[Finding]:
             )
         if futex.behind_readers:
             evidence.append(fact("readers-never-let-go") if _never_woken(futex) else fact("for-readers"))
-        owners = _tasks(futex, "owner") if not futex.make else ()
+        owners = _owners(futex) if not futex.make else ()
         if owners:
             evidence.append(fact("owners-seen", owners=owners))
         evidence += _of_chain(report, futex) + _done_by_holders(futex) + _monitors_seen(futex)
@@ -600,7 +605,10 @@ def find(report: Report) -> list[Finding]:
             evidence.append(fact("out-of-condition", part=part(woken, "the sampled waits")))
         # Who has a timeout may be woken by nobody.
         ended_by_wake = futex.total.timed_out < _MOSTLY * max(futex.total.slept, 1)
-        if released and released != waited_in(futex) and library is None and ended_by_wake:
+        held = held_in(futex) if owners and library is None else ""
+        if held:
+            evidence.append(fact("owner-lets-go-in", function=Function(held)))
+        elif released and released != waited_in(futex) and library is None and ended_by_wake:
             evidence.append(fact("let-go-in", function=Function(released)))
         if futex.make == GIL:
             evidence += _wanted_in(futex)
@@ -627,7 +635,7 @@ def find(report: Report) -> list[Finding]:
                 ),
                 evidence=tuple(evidence),
                 remedies=((remedy("shorten-other", other=other, lock=lock),) if other and not stage else ())
-                + (remedy("no-sleep-with-it-held"),) * bool(asleep)
+                + (remedy("no-sleep-with-it-held", function=Function(held) if held else None),) * bool(asleep)
                 + (remedy("no-answer-with-it-held"),) * bool(condition)
                 + (remedy("wake-without-it"),) * (woken >= _MOSTLY)
                 + (

@@ -64,9 +64,11 @@ def _wakes(futexes: Sequence[FutexWaits]) -> _Stacks:
     """The same of wakes, each with the function that ended with a jump to release the lock.
 
     It leaves no frame of its own: its caller is found where a thread that waits in that function has its caller, at the
-    same return address.
+    same return address.  Where owners are known, a wake counts by the waiting for them: of two functions that let go as
+    often, threads wait for the one that has the lock for longer.
     """
     called = _called(futexes)
+    by_owner = all(any(stack.owned_ns for stack in _stacks((futex,), "waker")) for futex in futexes)
     found = []
     for stack in _stacks(futexes, "waker"):
         names = _own(stack.frames)
@@ -74,12 +76,12 @@ def _wakes(futexes: Sequence[FutexWaits]) -> _Stacks:
         if first is not None and first in called:
             names = [heaviest_name(called[first]), *names]
         if names:
-            found.append((names, stack.samples))
+            found.append((names, stack.owned_ns if by_owner else stack.samples))
     return found
 
 
-def _innermost(stacks: _Stacks, others: _Stacks) -> str:
-    """The function that most of these stacks are in; where no innermost one is of both kinds, the first on both."""
+def _by_innermost(stacks: _Stacks, others: _Stacks) -> Counter[str]:
+    """These stacks by their innermost function; where no innermost one is of both kinds, by the first on both."""
     heads, other_heads = ({names[0] for names, _ in of} for of in (stacks, others))
     common: Collection[str] = ()
     if heads.isdisjoint(other_heads):
@@ -87,7 +89,12 @@ def _innermost(stacks: _Stacks, others: _Stacks) -> str:
     found: Counter[str] = Counter()
     for names, samples in stacks:
         found[next((name for name in names if name in common), names[0])] += samples
-    return heaviest_name(found)
+    return found
+
+
+def _innermost(stacks: _Stacks, others: _Stacks) -> str:
+    """The function that most of these stacks are in."""
+    return heaviest_name(_by_innermost(stacks, others))
 
 
 def most_released(futexes: Sequence[FutexWaits]) -> str:
@@ -108,6 +115,15 @@ def released_in(futex: FutexWaits) -> str:
     if futex.make in FULL_QUEUES:
         return _innermost(_wakes((futex,)), ())
     return most_released((futex,))
+
+
+def held_in(futex: FutexWaits) -> str:
+    """The function in which owners let go, for half of the waiting for them or more; '' if none is known."""
+    owned = sum(stack.owned_ns for stack in futex.stacks)
+    wakes, waits = _wakes((futex,)), _waits((futex,))
+    found = _by_innermost(wakes, waits) if owned else Counter[str]()
+    name = heaviest_name(found)
+    return name if 2 * found[name] >= owned > 0 else ""
 
 
 def waits_by_function(futex: FutexWaits) -> Counter[str]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Waits in user space's locks, and what tells them from idle waits (record --futex, docs/futex.md)."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -64,6 +64,8 @@ MOST_FUTEXES = 10_000
 FUTEXES_IN_DETAIL = 20
 TASKS_PER_FUTEX = 8
 STACKS_PER_ROLE = 3
+# The part of the waiting for owners of which their wakes must tell where they let go.
+OWNED = 0.5
 HOLDERS_PER_FUTEX = 8
 
 # FUTEX_YIELD_ADDRESS of bpf/futex.h.
@@ -167,19 +169,46 @@ def _tasks(samples: Iterable[user_rows.FutexSample], waiters: Mapping[int, rows.
     return tuple(shown)
 
 
-def _heaviest(samples: Iterable[user_rows.FutexSample]) -> list[tuple[str, int, int, int, int]]:
-    """(role, stack, samples, waits, ns) of the stacks that matter most in each role."""
+def owned_by_stack(samples: Sequence[user_rows.FutexSample], waiters: Mapping[int, rows.Waiter]) -> Mapping[int, int]:
+    """By stack of wakes: the waiting for owners who let go there.  Of several stacks, each has its part of the wakes.
+
+    Empty where the wakes of those who were waited for most are not known.
+    """
+    owned: Counter[int] = Counter()
+    wakes: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for sample in samples:
+        tid = waiters.get(sample.task, UNKNOWN_WAITER).tid
+        if tid and sample.role == "owner":
+            owned[tid] += sample.wait_ns
+        elif tid and sample.role == "waker" and sample.stack:
+            wakes[tid][sample.stack] += sample.waits
+    found: Counter[int] = Counter()
+    for tid, stacks in wakes.items():
+        for stack, count in stacks.items():
+            found[stack] += owned[tid] * count // max(stacks.total(), 1)
+    return found if found.total() > OWNED * owned.total() else {}
+
+
+def _heaviest(
+    samples: Sequence[user_rows.FutexSample], waiters: Mapping[int, rows.Waiter]
+) -> list[tuple[str, int, int, int, int, int]]:
+    """(role, stack, samples, waits, ns, ns by owners) of the stacks that matter most in each role."""
     sums: defaultdict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
     for sample in samples:
         if sample.stack:
             figures = sums[sample.role, sample.stack]
             for index, value in enumerate((sample.samples, sample.waits, sample.wait_ns)):
                 figures[index] += value
-    found: list[tuple[str, int, int, int, int]] = []
+    by_owner = owned_by_stack(samples, waiters)
+    found: list[tuple[str, int, int, int, int, int]] = []
     for role in sorted({role for role, _ in sums}):
+        owned = by_owner if role == "waker" else {}
         ranked = [(stack, figures) for (of, stack), figures in sums.items() if of == role]
-        ranked.sort(key=lambda entry: (-entry[1][2], -entry[1][1], entry[0]))
-        found += [(role, stack, count, waits, ns) for stack, (count, waits, ns) in ranked[:STACKS_PER_ROLE]]
+        ranked.sort(key=lambda entry: (-owned.get(entry[0], 0), -entry[1][2], -entry[1][1], entry[0]))
+        found += [
+            (role, stack, count, waits, ns, owned.get(stack, 0))
+            for stack, (count, waits, ns) in ranked[:STACKS_PER_ROLE]
+        ]
     return found
 
 
@@ -278,7 +307,7 @@ def _in_detail(
 ) -> tuple[FutexWaits, ...]:
     """The futexes, the first ones with their tasks and stacks."""
     first = found[:FUTEXES_IN_DETAIL]
-    heaviest = {entry.futex.id: _heaviest(_samples_of(entry, samples)) for entry in first}
+    heaviest = {entry.futex.id: _heaviest(_samples_of(entry, samples), waiters) for entry in first}
     frames = recording.stacks(sorted({stack for stacks in heaviest.values() for _, stack, *_ in stacks}))
     holders = _holders(recording)
     monitors = monitors_of(recording, _monitor_lines(first, samples, waiters))
@@ -287,8 +316,8 @@ def _in_detail(
             entry,
             tasks=_tasks(_samples_of(entry, samples), waiters),
             stacks=tuple(
-                FutexStack(role, count, waits, ns, frames[stack])
-                for role, stack, count, waits, ns in heaviest[entry.futex.id]
+                FutexStack(role, count, waits, ns, frames[stack], owned)
+                for role, stack, count, waits, ns, owned in heaviest[entry.futex.id]
                 if stack in frames
             ),
             # As its owners: of a lock of several words the inner mutex has them.

@@ -80,13 +80,17 @@ class FutexTask:
 
 @dataclass(frozen=True, slots=True)
 class FutexStack:
-    """A stack in user space from which a futex was waited for, or woken."""
+    """A stack in user space from which a futex was waited for, or woken.
+
+    owned_ns: of wakes, the waiting for owners who let go there; 0 if owners are not known.
+    """
 
     role: str
     samples: int
     waits: int
     wait_ns: int
     frames: tuple[rows.Frame, ...]
+    owned_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
