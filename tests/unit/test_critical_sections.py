@@ -127,3 +127,17 @@ def test_the_waiting_for_an_owner_is_divided_by_its_own_wakes() -> None:
     assert owned_by_stack([*owners, *wakes, also], waiters) == {5: 675, 6: 225, 4: 100}
     # The wakes of the one that has it are not known: the others' do not stand for them.
     assert owned_by_stack([*owners, wakes[1]], waiters) == {}
+
+
+def test_a_reader_that_lets_the_next_one_in_lets_nothing_go() -> None:
+    """Most wakes of a ReentrantReadWriteLock come from readers on their way in; the writer held them up."""
+    locks = "java.util.concurrent.locks."
+    read = (f"{locks}AbstractQueuedSynchronizer.acquireShared", f"{locks}ReentrantReadWriteLock$ReadLock.lock", "P.get")
+    write = (f"{locks}AbstractQueuedSynchronizer.release", f"{locks}ReentrantReadWriteLock$WriteLock.unlock", "P.load")
+    names = [("waiter", read, 90), ("waker", (f"{locks}LockSupport.unpark", *read), 90), ("waker", write, 9)]
+    stacks = tuple(
+        FutexStack(role, many, many, many, tuple(Frame(at, name, 0, "[java]") for at, name in enumerate(functions)))
+        for role, functions, many in names
+    )
+    futex = of_program(2, LOCK, 5000 * MS, stacks=stacks)
+    assert (waited_in(futex), released_in(futex)) == ("P.get", "P.load")

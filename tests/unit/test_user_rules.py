@@ -540,11 +540,11 @@ def test_where_goroutines_wait_and_let_go(quiet: Report) -> None:
     lock = of_program(2, LOCK, 400 * MS, make=GO_MUTEX, stacks=(waits, wakes))
     (found,) = find_all(replace(quiet, futexes=Futexes((lock,), ())))
     assert told(found).title.endswith("wait for a sync.Mutex, in main.take()")
-    assert "most of those who wait are woken in main.put()" in told(found).evidence
+    assert "most of those who wait are let in by main.put()" in told(found).evidence
     # Most waits ended by their timeout: a few wakes do not tell how.
     timed = replace(lock, total=lock.total._replace(slept=1000, timed_out=900))
     (found,) = find_all(replace(quiet, futexes=Futexes((timed,), ())))
-    assert not any("are woken in" in line for line in told(found).evidence)
+    assert not any("are let in by" in line for line in told(found).evidence)
 
 
 def test_goroutines_are_in_the_answer(quiet: Report) -> None:

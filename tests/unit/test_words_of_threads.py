@@ -165,3 +165,32 @@ def test_a_lock_of_java_whose_holder_waits_for_an_answer(takes: bool) -> None:
     ]
     found = [known for known in recognise(words, set(), WINDOW) if known.lock]
     assert [known.make for known in found] == ([JAVA_LOCK] if takes else [])
+
+
+LOCKS = "java.util.concurrent.locks."
+
+
+@pytest.mark.parametrize("lets_go", [True, False])
+def test_a_writer_that_never_waits_holds_readers_up(lets_go: bool) -> None:
+    """Three readers of Java: the writer lets one in, that one the next.  Without the lock's names it may bring work."""
+    read = ("Unsafe_Park", f"{LOCKS}LockSupport.park", f"{LOCKS}ReentrantReadWriteLock$ReadLock.lock", "Prices.get")
+    passes_on = ("Unsafe_Unpark", *read[2:]) if lets_go else ("Unsafe_Unpark", "Prices.get")
+    unlock = f"{LOCKS}ReentrantReadWriteLock$WriteLock.unlock" if lets_go else f"{LOCKS}LockSupport.unpark"
+    writer = ("Unsafe_Unpark", unlock, "Prices.reload")
+    words = [
+        word(
+            task,
+            4096 * task,
+            wait_ns=WINDOW * 45 // 100,
+            slept=200,
+            waits=(Calls(task, read, (), 30, 85),),
+            wakers_of=(Calls(9, writer, (), 10, 0), *(Calls(peer, passes_on, (), 5, 0) for peer in others)),
+        )
+        for task in (2, 3, 4)
+        for others in ([peer for peer in (2, 3, 4) if peer != task],)
+    ]
+    found = [known for known in recognise(words, set(), WINDOW) if known.lock]
+    assert [(known.make, known.sure) for known in found] == ([(JAVA_LOCK, "medium")] if lets_go else [])
+    # A thread now and then is not enough.
+    few = [replace(entry, total=entry.total._replace(wait_ns=WINDOW // 10)) for entry in words]
+    assert not [known for known in recognise(few, set(), WINDOW) if known.lock]

@@ -214,7 +214,7 @@ SENTENCES: Mapping[str, str] = {
     ),
     "in-c-library": "{part} of the sampled waits are in {call}[, called from {caller}]",
     "gil-wanted-in": "threads want it in {function}: {part}",
-    "let-go-in": "most of those who wait are woken in {function}",
+    "let-go-in": "most of those who wait are let in by {function}",
     "owner-lets-go-in": "the owner whom they wait for most releases it in {function}",
     "nature": "{why}",
     "for-readers": "they wait until its readers let go, and not for another writer",

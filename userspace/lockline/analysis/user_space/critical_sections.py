@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from lockline.analysis.user_space.futex_waits import FutexStack, FutexWaits
-from lockline.analysis.user_space.program_functions import go_package, heaviest_name, is_own, own_name
+from lockline.analysis.user_space.program_functions import go_package, heaviest_name, is_own, method_of, own_name
 from lockline.analysis.user_space.run_times import JAVA_CODE
 from lockline.analysis.user_space.user_evidence import FULL_QUEUES, GO_DATABASE, GO_FLIGHT, GO_WEIGHTED
 from lockline.recording.rows import Frame
@@ -22,6 +22,8 @@ _GO_DEFER = re.compile(r"\.deferwrap\d+$")
 # Who waits there does so in a library's function, which its names tell: of these the program's own is its caller.
 _OF_GO_LIBRARY = (GO_DATABASE, GO_FLIGHT, GO_WEIGHTED)
 _GO_SYNC = ("golang.org/x/sync/",)
+# A reader that was let in lets the next one in, before it has anything to let go.
+_PASSES_ON = "java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire"
 # Names of the program's functions on each stack, innermost first, with its samples.
 _Stacks: TypeAlias = Sequence[tuple[Sequence[str], int]]
 
@@ -71,6 +73,8 @@ def _wakes(futexes: Sequence[FutexWaits]) -> _Stacks:
     by_owner = all(any(stack.owned_ns for stack in _stacks((futex,), "waker")) for futex in futexes)
     found = []
     for stack in _stacks(futexes, "waker"):
+        if any(method_of(frame.symbol).startswith(_PASSES_ON) for frame in stack.frames):
+            continue
         names = _own(stack.frames)
         first = next((frame for frame in stack.frames if is_own(frame) or frame in called), None)
         if first is not None and first in called:

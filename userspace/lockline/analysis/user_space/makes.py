@@ -339,14 +339,15 @@ def _of_make(make: _Make, found: list[Seen], words: Collection[Seen], window_ns:
         circle = by_waiting(circle)
         threads = waiting_still(circle, window_ns)
         several = several_wait(circle, window_ns) or _is_surely(make, circle, window_ns)
-        if make.peers and (not several or not wake_each_other(circle) or nobody_holds(circle, window_ns)):
+        peers = wake_each_other(circle)
+        if make.peers and (not several or not (peers or _is_let_go(make, circle)) or nobody_holds(circle, window_ns)):
             continue
         few = total_of(circle, "slept") < _FEW_WAITS or not wait_again(circle)
         if make.peers and (few if make.words else make.conditions and wait_once(circle, window_ns)):
             continue
         why = f"threads wait in {make.files[0] if make.files else f'{make.waits[0]}()'}: {threads:.1f} on average"
         if make.peers:
-            why += ", and are woken by threads that wait there too"
+            why += ", and are woken by threads that wait there too" if peers else ", and are woken as it is let go"
         # Who waits for a job, or for another lock, waits for others; who sleeps for a while is woken by the clock.
         others = (entry for entry in words if entry not in found and entry.total.timed_out < MOST * entry.total.slept)
         held = "" if make.peers else held_over_wait(circle, others, window_ns)
@@ -373,6 +374,18 @@ def _is_surely(make: _Make, circle: Sequence[Seen], window_ns: int) -> bool:
     """Whether these are functions of a lock alone, and a thread sleeps there for half of the time or more."""
     calls = [call for entry in circle for call in entry.waits]
     return bool(make.surely) and asleep(circle, window_ns) >= HALF and share_from(calls, make.surely) >= MOST
+
+
+def _is_let_go(make: _Make, circle: Sequence[Seen]) -> bool:
+    """Whether these are functions of a lock alone, where threads wait and where they are woken.
+
+    Whoever lets go has had the lock, though it never waited: a writer that finds no readers holds them all up.
+    """
+    waits = [call for entry in circle for call in entry.waits]
+    wakes = [call for entry in circle for call in entry.wakes]
+    named = sum(call.waits for call in wakes if has(call.functions, make.surely))
+    every = sum(call.waits for call in wakes)
+    return bool(make.surely) and share_from(waits, make.surely) >= MOST and named >= MOST * every > 0
 
 
 def _waits_for_jobs(make: _Make, circle: Sequence[Seen], words: Collection[Seen]) -> str:
