@@ -40,6 +40,14 @@ TAKE = [
     *("Monitor::lock_without_safe", "_PyMutex_LockSlow", "std::sync::poison::rwlock::RwLock<T>::read"),
     *("folly::SharedMutexImpl<fal", "std::sys::sync::mutex::fut", "<parking_lot::raw_mutex::R"),
     "folly::SharedMutexImpl<false, void>::lockSharedImpl<folly::SharedMutexImpl<false, void>::WaitForever>",
+    # Of Java, as maps of compiled code spell it; cut by perf behind the package, which has nothing but locks.
+    *("Ljava/util/concurrent/locks/ReentrantLock;::lock", "void java.util.concurrent.locks.ReentrantLock$Sync.lock()"),
+    *("java.util.concurrent.locks.AbstractQueuedSynchronizer.acquire", "Ljava/util/concurrent/lock"),
+    *("SpinLock::SpinLoop", "nsync::nsync_mu_lock_slow_", "nsync_mu_rtrylock", "__lock", "AwareLock::Enter"),
+    *("ssux_lock_impl<true>::rd_wait", "ssux_lock_impl<false>::wr_w", "srw_mutex_impl<true>::wait_and_lock"),
+    *("__wt_readlock", "__wt_try_writelock", "ethr_rwmutex_rlock", "QReadWriteLock::tryLockForRead"),
+    # Of kernels before 2.6.33.
+    *("_spin_lock", "_spin_lock_irqsave", "_read_lock", "_write_lock_bh", "__write_lock_failed"),
 ]
 GIVE = [
     *(
@@ -62,6 +70,7 @@ GIVE = [
     # Cut by perf within the word.
     *("__GI___pthread_mutex_unloc", "__GI___pthread_rwlock_unlo"),
     *("__kmp_release_ticket_lock", "ObjectMonitor::exit", "my::SpinLock::release()", "spin_unlock"),
+    *("java.util.concurrent.locks.ReentrantLock.unlock", "nsync_mu_runlock", "__wt_writeunlock", "_spin_unlock"),
 ]
 OTHERS = [
     *(
@@ -93,6 +102,9 @@ OTHERS = [
         "block_enter",
         "throw_exit",
     ),
+    # Who reads by RCU takes no lock; parking a thread touches none.
+    *("__rcu_read_lock", "__srcu_read_lock", "rcu_read_unlock_special", "java.util.concurrent.locks.LockSupport.park"),
+    *("java.util.concurrent.ConcurrentHashMap.putVal", "overwritelock", "AwareLocks::count", "nsync_mu_is_free"),
 ]
 
 
@@ -116,6 +128,7 @@ def test_who_does_neither(symbol: str) -> None:
 
 def test_who_is_called_only_where_others_have_the_lock() -> None:
     slow = ("__lll_lock_wait", "sync.(*Mutex).lockSlow", "absl::Mutex::LockSlow(int, void*)", "__mutex_lock_slowpath")
+    slow += ("SpinLock::SpinLoop", "ssux_lock_impl<true>::rd_wait", "srw_mutex_impl<true>::wait", "nsync_mu_lock_slow_")
     assert all(map(is_slow_path, slow))
     fast = ("pthread_mutex_lock", "sync.(*Mutex).Lock", "_raw_spin_lock", "LWLockAcquire", "deadlock_slow_check", "")
     assert not any(map(is_slow_path, fast))

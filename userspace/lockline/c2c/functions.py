@@ -15,21 +15,27 @@ _UNLOCK = (
 _USER_LOCK = (
     r"_*(GI_+)?_*pthread_(mutex|spin|rwlock)_(\w*lock\w*|rdlock|wrlock)\w*|_*lll_\w*lock\w*"
     r"|futex_wait_simple|__sem_wait\w*|std::(__\d::)?\w*mutex\w*::\w*lock\w*"
-    r"|absl::(\w+::)*((Mutex|SpinLock)::~?|AbslInternalSpinLock)\w*|(tcmalloc::)?SpinLock::(Slow)?(Unl|L)ock\w*|malloc_mutex_\w*lock\w*"
+    r"|absl::(\w+::)*((Mutex|SpinLock)::~?|AbslInternalSpinLock)\w*|(tcmalloc::)?SpinLock::((Slow)?(Unl|L)ock\w*|SpinLoop)"
+    r"|malloc_mutex_\w*lock\w*|(nsync::)?nsync_mu_r?(try|un)?lock\w*|__(un)?lock"
     r"|folly::\w*(SpinLock|Mutex)\w*(<.*>)?::\w*(lock|Lock)\w*"
     r"|tbb::(\w+::)*\w*(mutex|lock)\w*::\w*(acquire|release|lock)\w*|boost::(\w+::)*\w*(mutex|spinlock)::\w*lock\w*"
     r"|(internal/)?sync\.\(\*(RW)?Mutex\)\.\w+|runtime\.(un)?lock(2|WithRank\w*)?|runtime\.\(\*rwmutex\)\.\w+"
     r"|(<?std::sys::(\w+::)*|<?parking_lot(_core)?::|<?lock_api::)[\w:<>, ]*(mutex|rwlock|Mutex|RwLock)[\w:<>, ]*"
     r"::\w*(lock|read_contended|write_contended)\w*"
     r"|<?std::sync::(\w+::)*(mutex|rwlock)::(Mutex|RwLock)<[\w:<>, ]*>>?::(try_)?(lock|read|write)"
-    # PostgreSQL, InnoDB, Berkeley DB, DPDK, OpenMP, the JVM, WebKit, CPython.
+    # PostgreSQL, InnoDB of MySQL and of MariaDB, Berkeley DB, DPDK, OpenMP, the JVM, .NET, WebKit, CPython.
     r"|LWLock(Acquire|Release|Attempt|Wait|Wakeup|Queue|Dequeue|Conflicts|Conditional)\w*|s_lock|tas|rw_lock_\w*lock\w*"
+    r"|(ssux|srw|sux)_lock(_impl)?(<.*>)?::\w+|AwareLock::(Enter|Leave|Try|Spin|Contend)\w*"
+    r"|(\S+ )?L?java[./]util[./]concurrent[./]locks[./](?!LockSupport)[\w$]+;?(::|\.)\w+"
     r"|__db_(tas|pthread|hybrid)_mutex_\w+|rte_(spin|rw|ticket|mcs)lock_\w*lock\w*"
     r"|__kmp_(acquire|release|test)_\w*lock\w*|omp_(un)?set_(nest_)?lock\w*|gomp_mutex_(un)?lock\w*"
     r"|ObjectMonitor::(enter|EnterI|exit|ExitEpilog|Try\w+|ReenterI|wait)\w*|Object(Synchronizer|Locker)::\w*(enter|exit)"
     r"|Monitor::\w*lock\w*|WTF::Lock::\w*[lL]ock\w*|_?PyMutex_(Try|Un)?[lL]ock\w*"
     # What people call their own ones.
-    r"|(\w+_)?(spin|spinlock|ticket|mcs|clh|tas|ttas|mutex|rw|rwlock)_?((try|un)?lock|acquire|release|enter|exit)(_\w+)?"
+    r"|(\w*_)?(spin|spinlock|ticket|mcs|clh|tas|ttas|mutex|rw|rwlock|rwmutex)_?"
+    r"((try|un)?lock|(try)?(r|w|rd|wr|rw)(un)?lock|acquire|release|enter|exit)(_\w+)?"
+    # Read and write in one word: rcu_read_lock() and its like take no lock.  As its own word in kernels before 2.6.33.
+    r"|(\w*_)?(try_?)?(rd|wr|read|write)(un)?lock(_\w+)?|_+(read|write)_(try)?(un)?lock\w*"
 )
 # What it takes to be one of these, in lower case.
 _WORDS = ("lock", "mutex", "futex", "sem_wait", "tas", "monitor", "acquire", "release", "enter", "exit")
@@ -37,19 +43,22 @@ _WORDS = ("lock", "mutex", "futex", "sem_wait", "tas", "monitor", "acquire", "re
 _LOCKREF = r"_*lockref_(get|put|mark|lock)\w*"
 # Methods of a class that is a lock by its name.
 _LOCK_CLASS = (
-    r"\w*([mM]utex|[sS]pin_?[lL]ock|[rR][wW]_?[lL]ock|([tT]icket|(?i:mcs|clh|t?tas))_?[lL]ock)(_?([iI]mpl|[bB]ase|T))?"
+    r"\w*([mM]utex|[sS]pin_?[lL]ock|([rR][wW]|[rR]ead(er)?_?[wW]riter?)_?[lL]ock"
+    r"|([tT]icket|(?i:mcs|clh|t?tas))_?[lL]ock)(_?([iI]mpl|[bB]ase|T))?"
 )
 _LOCK_METHOD = r"~?\w*([lL]ock|[aA]cquire|[rR]elease|[eE]nter|[eE]xit)\w*"
 # Their lock is an argument, and first in line where the waiters' traffic is.
 _SPINS = (
-    r"(__pv_|native_)?queued_(spin|read|write)_lock_s(l\w*)?|_*raw_(spin|read|write)_(try)?lock\w*|do_raw_\w*lock\w*"
+    r"(__pv_|native_)?queued_(spin|read|write)_lock_s(l\w*)?|_+(spin|read|write)_(try)?lock\w*"
+    r"|_*raw_(spin|read|write)_(try)?lock\w*|do_raw_\w*lock\w*"
     r"|(_*GI_+)?_*pthread_spin_(try)?lock|rte_spinlock_(try)?lock"
 )
 # What is called only where a lock is taken already.  Compilers put the rest of the lock into its users.
 _SLOW_PATH = (
     r"_*(GI_+)?_*lll_lock_w\w*|(.*[.:])?(\w+_)?(un)?lock_(slow|contended)\w*|(.*[.:])?((un)?lock(Shared)?|Lock|Unlock)Slow\w*"
     r"|(.*::)?Slow(Unl|L)ock\w*|.*::(read|write)_contended|<?parking_lot::raw_(mutex|rwlock)::.*"
-    r"|<?std::sys::(\w+::)*(mutex|rwlock)::f\w*|s_lock"
+    r"|<?std::sys::(\w+::)*(mutex|rwlock)::f\w*|s_lock|(.*::)?SpinLock::SpinLoop"
+    r"|ssux_lock_impl<\w+>::(rd|wr)_w\w*|srw_mutex_impl<\w+>::wait\w*"
 )
 # Of the kernel: who comes here found the lock taken.
 _WAITS = (
@@ -62,7 +71,10 @@ _LOCK_BEGUN = r".*(([uU]n|[tT]ry)_?[lL]|(([uU]n|[tT]ry|rd|wr|:)_?|_)[lL]oc?)"
 # The end of a class that is a lock, as it may be cut.
 _CLASS_BEGUN = r"\w*([a-z]_mute|(?<!set)(?<!Set)Mute|[sS]pin_?[lL](oc?)?|[rR][wW]_?[lL](oc?)?)"
 # So much of a cut name tells that it is of a lock, whatever is gone.
-_CUT_LOCK = r"__kmp_(acquire|release|test)_\w*|ObjectSynchronizer::\w*"
+_CUT_LOCK = (
+    r"__kmp_(acquire|release|test)_\w*|ObjectSynchronizer::\w*"
+    r"|Ljava/util/concurrent/lock|java[./]util[./]concurrent[./]locks"
+)
 # What compilers add to a function's name.
 _ADDED = r"(?s)\.(constprop|isra|part|cold|llvm|lto_priv|clone|\d).*|@.*"
 # Longer names are of no lock that is known.
@@ -153,13 +165,15 @@ def is_lock_function(symbol: str) -> bool:
 
 
 _LOCK_WORD = r"([tT]ry_?)?([uU]n_?)?[lL]ock"
+# Pairs that keep nobody out: readers by RCU count themselves, and mlock() pins pages.
+_NO_LOCK = r"\w*rcu_(\w+_)?(read|qsbr)_(un)?lock\w*|_*m(un)?lock\w*"
 
 
 @lru_cache(_KEPT)
 def _halves(symbol: str) -> frozenset[tuple[str, bool]]:
     """A name without a word that says that it locks or unlocks, and whether it unlocks; for each such word in it."""
     word = _word(symbol)
-    found = _compiled(_LOCK_WORD).finditer(word) if "ock" in word else ()
+    found = _compiled(_LOCK_WORD).finditer(word) if "ock" in word and not _compiled(_NO_LOCK).fullmatch(word) else ()
     return frozenset((f"{word[: match.start()]}*{word[match.end() :]}", bool(match[2])) for match in found)
 
 
