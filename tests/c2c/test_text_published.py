@@ -3,6 +3,9 @@
 
 from pathlib import Path
 
+from c2c.report_text import Line, Offset, Report
+from c2c.report_text import Style as TextStyle
+from c2c.report_text import text as report_text
 from lockline.base.text import Style
 from lockline.c2c.model import C2cReport, Judgement
 from lockline.c2c.report import make_c2c_report
@@ -100,6 +103,13 @@ def test_shares_without_their_totals_are_judged_and_never_called_counts(tmp_path
     screen = render_c2c(found, Style(), 80)
     assert "how often it moves is not told" in screen
     assert "0 HITM" not in screen
+    # How much it is remains open: neither is it said to cost little, nor are there zeros where nothing is told.
+    words = " ".join(screen.split())
+    assert "Whether it is worth acting on is open" in words
+    assert "Not worth acting on" not in words
+    assert "the table of `perf c2c report --stdio` has the totals" in words
+    row = next(part for part in screen.splitlines() if part.startswith(" 1 "))
+    assert row.split()[2:4] == ["-", "-"]
 
 
 # https://lore.kernel.org: "[RFC PATCH] sched/fair: wake up the wakee on the waker's CPU", Chen Yu, 2024.
@@ -227,3 +237,47 @@ def test_stores_of_rows_that_were_left_out_are_still_the_lines(tmp_path: Path) -
     line = report(text, tmp_path).lines[0].line
     assert (line.counts.transfers, line.counts.stores) == (3000, 1000)
     assert sum(access.counts.stores or 0 for access in line.located) == 390
+
+
+NOTHING_MOVED = """            Trace Event Information
+  Total records                     :    3200455
+  Load Operations                   :    2100455
+  Load Local HITM                   :          0
+  Load Remote HITM                  :          0
+  Store Operations                  :    1100000
+  Unable to parse data source       :    {}
+"""
+
+
+def test_that_nothing_moved_is_not_said_of_loads_that_perf_could_not_read(tmp_path: Path) -> None:
+    """In a guest, or with a perf that is older than the CPU, no load may say who served it."""
+    screens = [render_c2c(report(NOTHING_MOVED.format(unread), tmp_path), Style(), 80) for unread in (0, 2050000)]
+    none, many = (" ".join(screen.split()) for screen in screens)
+    assert "No cache line was seen to move between processors: no HITM and no peer snoop in 2,100,455 loads." in none
+    assert "But perf" not in none
+    assert "But perf could not read who served 64.1% of the records, so that lines may move" in many
+
+
+RCU = totals(0, 590, 690, 0, 0)
+RCU += row("0.00 51.00 50.00 0.00 0.00", 0x10, 640, 32, "__srcu_read_lock")
+RCU += row("0.00 49.00 50.00 0.00 0.00", 0x18, 640, 32, "__srcu_read_unlock")
+
+
+def test_readers_by_rcu_hold_no_lock(tmp_path: Path) -> None:
+    """They count themselves, and nobody waits for them there; the same pair of another name is a lock."""
+    assert judgement(HEADER + RCU, tmp_path).verdict == "too little evidence"
+    (tmp_path / "other").mkdir()
+    assert judgement(HEADER + RCU.replace("__srcu_read", "shard"), tmp_path / "other").verdict == "lock word"
+
+
+def test_a_half_of_a_pair_that_is_written_is_not_called_unwritten(tmp_path: Path) -> None:
+    """Two threads have a half of 128 bytes each, write to it, and pay for the other one."""
+    lines = [
+        Line(0x55D0F3A2C000 + 64 * n, (Offset(0, 0x401000, 0, 640, 1590, loads=640, cpus=(n,), tid=1001 + n),))
+        for n in (0, 1)
+    ]
+    found = report(report_text(Report(tuple(lines)), TextStyle(tid=True, node_info=2)), tmp_path)
+    assert {line.judgement.verdict for line in found.lines} == {"adjacent line"}
+    screen = " ".join(render_c2c(found, Style(), 80).split())
+    assert "the other half of its 128 bytes is written" in screen
+    assert "Nothing on it is written" not in screen

@@ -32,7 +32,8 @@ class Worth:
 
     known: whether the verdict is one.  moves: a second, None of samples.  at_least: a lower bound.  cpu: the most that
     the moves cost, of one CPU's time, None of samples.  move_ns: what that counts for a move; measured: between the
-    line's CPUs.  part: of all transfers in the file, None of watched lines.
+    line's CPUs.  part: of all transfers in the file, None of watched lines.  told: whether the source has amounts, not
+    shares alone.
     """
 
     acting: bool
@@ -43,6 +44,7 @@ class Worth:
     move_ns: float
     measured: bool
     part: float | None
+    told: bool = True
 
 
 def _move_ns(pairs: Sequence[Pair], cpus: Collection[int]) -> float | None:
@@ -73,7 +75,7 @@ def _of_samples(report: LineReport, everywhere: int) -> Worth:
     # A store that misses has to fetch the line too, and of a line that is written more than read no load may tell.
     amount = transfers + (report.line.counts.store_l1_miss or 0)
     acting = known and not harmless and part >= WORTH_PART and amount >= SURE_TRANSFERS
-    return Worth(acting, known, None, False, None, MOST_NS, False, part)
+    return Worth(acting, known, None, False, None, MOST_NS, False, part, not report.line.shares)
 
 
 def worth_of_line(line: "LiveLine", pairs: Sequence[Pair], everywhere: int) -> Worth:

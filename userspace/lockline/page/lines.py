@@ -73,7 +73,7 @@ def _advice(report: LineReport, worth: Worth, write: Writer) -> Markup | None:
     if report.advice is None:
         return None
     todo = lines_screen.todo_words(report, worth, write.style)
-    if worth.known and worth.acting:
+    if worth.known and (worth.acting or lines_screen.untold(report, worth)):
         return write("p", todo)
     return write("p", f"Not worth acting on: {todo}." if worth.known else f"Too little was seen: {todo}.")
 

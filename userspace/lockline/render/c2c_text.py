@@ -92,16 +92,23 @@ def _amount(report: LineReport) -> str:
 PLAIN = {
     "lock word": "Its cost is the lock itself: those who wait for it take its word from each other.",
     "false sharing": "Members that have nothing to do with each other share the line, and make each other wait.",
-    "true sharing": "They all use the same bytes: another layout does not help.",
-    "adjacent line": "Nothing on it is written: it moves because the other half of its 128 bytes is.",
+    "true sharing": "They use the same bytes, and what is paid for these stays in any layout.",
+    "adjacent line": "It moves because the other half of its 128 bytes is written: the CPU fetches both together.",
     "read mostly": "It is read, hardly ever written; it is no problem.",
     "none": "It hardly moves between CPUs; it is no problem.",
     "too little evidence": "What was seen does not show why it is slow.",
 }
 
 
-def _no_moves(totals: Mapping[str, int], hitm_told: bool) -> list[str]:
-    """Why there is no line to show: nothing was measured, it is not told, or nothing moved."""
+# From so many records without a data source on it is said where no line was seen to move.
+_UNREAD = 0.05
+
+
+def _no_moves(totals: Mapping[str, int], hitm_told: bool, unread: float = 0.0) -> list[str]:
+    """Why there is no line to show: nothing was measured, it is not told, or nothing moved.
+
+    unread: of all records, those whose data source perf could not read.
+    """
     record = "`perf c2c record -a -- sleep 10` samples loads and stores with their addresses"
     loads, stores = totals.get("load"), totals.get("store")
     if not loads and not stores:
@@ -109,6 +116,11 @@ def _no_moves(totals: Mapping[str, int], hitm_told: bool) -> list[str]:
     if not hitm_told:
         return wrapped(f"This file does not show whether lines move between processors; {record}.", "", "")
     text = f"No cache line was seen to move between processors: no HITM and no peer snoop in {loads or 0:,} loads."
+    if unread >= _UNREAD:
+        text += (
+            f" But perf could not read who served {percent(unread)} of the records, so that lines may move: a newer "
+            "`perf c2c report` may read them from the same perf.data."
+        )
     if totals.get("ld_fbhit") and stores:
         text += (
             f" There are {totals['ld_fbhit']:,} fill buffer hits and {stores:,} stores: on a machine with one socket "
@@ -126,7 +138,8 @@ def no_lines(report: C2cReport) -> list[str]:
     hitm = totals.get("lcl_hitm", 0) + totals.get("rmt_hitm", 0)
     peer = totals.get("lcl_peer", 0) + totals.get("rmt_peer", 0)
     if not hitm and not peer:
-        return _no_moves(totals, hitm_told=any(name in totals for name in ("lcl_hitm", "rmt_hitm", "lcl_peer")))
+        unread = report.coverage.unparsable or 0.0
+        return _no_moves(totals, any(name in totals for name in ("lcl_hitm", "rmt_hitm", "lcl_peer")), unread)
     told = [f"{hitm:,} HITM" if hitm else f"{peer:,} peer snoops"]
     for name, word in (("load", "loads"), ("ld_fbhit", "fill buffer hits"), ("store", "stores")):
         if name in totals:

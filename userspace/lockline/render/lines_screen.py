@@ -10,7 +10,17 @@ from lockline.base.text import Column, Style, clean, cut, table
 from lockline.c2c.model import C2cReport, Judgement, LineReport
 from lockline.c2c.report import cpu_list
 from lockline.c2c.verdict_case import SURE_TRANSFERS
-from lockline.c2c.worth import LEAST_NS, MOST_NS, UNKNOWN, WORTH_CPU, WORTH_PART, Worth, worth_of_line, worth_of_report
+from lockline.c2c.worth import (
+    HARMLESS,
+    LEAST_NS,
+    MOST_NS,
+    UNKNOWN,
+    WORTH_CPU,
+    WORTH_PART,
+    Worth,
+    worth_of_line,
+    worth_of_report,
+)
 from lockline.render.c2c_text import PLAIN, name_of, no_lines
 from lockline.render.screen_fit import NARROWEST, filled, fitted
 
@@ -52,7 +62,9 @@ def _samples_words(line: LineReport, worth: Worth) -> str:
         return "how often it moves is not told"
     what = "HITM" if line.line.counts.hitm or not line.line.counts.peer else "peer snoops"
     missed = line.line.counts.store_l1_miss or 0
-    stores = f", and {missed:,} stores that missed the L1 cache" if transfers < SURE_TRANSFERS <= missed else ""
+    # With these it has as many as a line that is worth acting on.
+    needed = transfers < SURE_TRANSFERS <= transfers + missed
+    stores = f", and {missed:,} stores that missed the L1 cache" if needed else ""
     return f"it has {transfers:,} {what}, {percent(worth.part)} of all in this file{stores}"
 
 
@@ -71,6 +83,11 @@ def _unknown(judgement: Judgement) -> tuple[str, str]:
     return why.removeprefix("not decided: "), todo if "`" in todo else ""
 
 
+def untold(line: LineReport, worth: Worth) -> bool:
+    """Whether the line is a problem, and shares alone are known of it: not how large a problem."""
+    return not worth.told and worth.known and line.judgement.verdict not in HARMLESS
+
+
 def answer_words(line: LineReport, worth: Worth, style: Style) -> str:
     """Whether to act, why, and what the line suffers from."""
     judgement = line.judgement
@@ -82,6 +99,9 @@ def answer_words(line: LineReport, worth: Worth, style: Style) -> str:
     elif worth.acting:
         perhaps = "Perhaps worth" if judgement.confidence == "low" else "Worth"
         head = f"{perhaps} acting on: {judgement.verdict} in {name}, confidence {judgement.confidence}"
+    elif untold(line, worth):
+        head = f"{judgement.verdict.capitalize()} in {name}, confidence {judgement.confidence}"
+        head += ". Whether it is worth acting on is open"
     else:
         head = f"Not worth acting on: {judgement.verdict} in {name}, confidence {judgement.confidence}"
     how = moves_words(worth) if worth.moves is not None else _samples_words(line, worth)
@@ -101,9 +121,10 @@ def todo_words(line: LineReport, worth: Worth, style: Style) -> str:
     """What to do; "" where nobody knows yet."""
     if not worth.known:
         return clean(_unknown(line.judgement)[1] or "watch or sample for longer, while the load runs", style)
-    if not worth.acting:
-        return "leave it as it is"
-    return clean(line.advice.text, style) if line.advice is not None else ""
+    advice = clean(line.advice.text, style) if line.advice is not None else ""
+    if untold(line, worth):
+        return f"See how much it is: the table of `perf c2c report --stdio` has the totals. If it is much: {advice}"
+    return advice if worth.acting else "leave it as it is"
 
 
 def _todo(line: LineReport, worth: Worth, command: str, style: Style, columns: int, most: int) -> list[str]:
@@ -140,8 +161,8 @@ def _lines_table(
         cells = {
             "moves/s": "-" if worth.moves is None else (">" if worth.at_least else "") + count(round(worth.moves)),
             "CPU": percent(worth.cpu),
-            "HITM": count(line.line.counts.hitm),
-            "peer": count(line.line.counts.peer),
+            "HITM": count(line.line.counts.hitm) if worth.told else "-",
+            "peer": count(line.line.counts.peer) if worth.told else "-",
             "CPUs": "-" if line.cpus is None else f"{line.cpus}{'' if line.cpus_exact else '+'}",
             "verdict": line.judgement.verdict,
             "sure": line.judgement.confidence,
@@ -184,7 +205,7 @@ def _rows_of_report(line: LineReport, most: int) -> list[tuple[str, list[str], l
         (
             one.member or f"+{one.offset:#x}",
             ["-" if n is None else count(n) for n in (one.counts.loads, one.counts.stores)]
-            + [count(one.counts.transfers)],
+            + ["-" if line.line.shares else count(one.counts.transfers)],
             [access.code.symbol for access in one.accesses],
             0,
         )
