@@ -83,6 +83,11 @@ MANGLED: dict[str, Callable[[str], str]] = {
     "in a box": _each(lambda line: f"\u2502 {line} \u2502"),
     "with ends that show": _each(lambda line: line + "$"),
     "in JSON": lambda text: json.dumps({"report": text}),
+    "in a list of JSON": lambda text: json.dumps(text.splitlines(), indent=1),
+    "in a notebook": lambda text: json.dumps(
+        {"cells": [{"outputs": [{"name": "stdout", "text": text.splitlines(keepends=True)}], "source": ["!perf\n"]}]},
+        indent=1,
+    ),
     "decimal commas": lambda text: re.sub(r"(\d)\.(\d\d%)", r"\1,\2", text),
     "in prose": lambda text: f"Hello,\nthis is 100% reproducible:\n\n{text}\nWhat do you think of 0x10?\n",
     **{f"wrapped at {width}": _wrapped(width) for width in (60, 72, 80, 132)},

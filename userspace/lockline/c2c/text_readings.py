@@ -161,6 +161,21 @@ def _logged(text: str) -> str:
     return "\n".join(match[1].removesuffix("\\n") if match else line for line, match in zip(lines, found, strict=True))
 
 
+# As of a notebook: each line is a string of a list.
+_LISTED = re.compile(r'\s*\[?\s*"((?:[^"\\\n]|\\.)*)"\s*,?\s*\]?,?\s*')
+
+
+def _listed(text: str) -> str:
+    """The text of a list of strings, one on each line; what stands around the list stays."""
+    lines = text.split("\n")
+    found = [_LISTED.fullmatch(line) for line in lines]
+    # Not of any list: of one that has a text of perf.
+    if not any(match and _SIGNS.search(match[1]) for match in found):
+        return text
+    strings = (match[1].removesuffix("\\n") if match else line for line, match in zip(lines, found, strict=True))
+    return re.sub(r"\\(?:u[0-9a-fA-F]{4}|.)", _character, "\n".join(strings))
+
+
 def unescaped(text: str) -> str:
     """A text that is a string of JSON or of a program, or a log's, as it was before."""
     if text.lstrip()[:1] == "{" and text.count("\n") > 2:
@@ -169,6 +184,10 @@ def unescaped(text: str) -> str:
             return re.sub(r"\\(?:u[0-9a-fA-F]{4}|.)", _character, logged)
     if text.count("#012") > 2 * text.count("\n"):
         return re.sub("#01[12]", lambda match: _SYSLOG[match.group()], text)
+    if text.count('"\n') + text.count('",\n') > _FOLDS:
+        listed = _listed(text)
+        if listed is not text:
+            return listed
     if text.count("\\n") <= text.count("\n"):
         return text
     return re.sub(r"\\[nt\"\\]", lambda match: _ESCAPED[match.group()], text)
