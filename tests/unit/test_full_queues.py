@@ -154,6 +154,19 @@ def of_own(task: int, *functions: str) -> Calls:
         ("<shop::Ring<T>>::put", "<shop::Ring<T>>::take", True),
         ("void shop.Ring.putAll(shop.Job[])", "java.lang.Object shop.Ring.take()", True),
         ("ring_push_job_back", "ring_pop_job", True),
+        # Of C++, what returns a std::string has a tag.
+        ("Lines::push", "Lines::pop[abi:cxx11]", True),
+        # Whoever takes makes room, whatever the other side is called.
+        ("AsyncLogger::log", "AsyncLogger::take[abi:cxx11]", True),
+        ("logq_append", "logq_take", True),
+        ("audit::Sink<Line>::write(Line const&)", "audit::Sink<Line>::pop_front()", True),
+        # They wait until all is taken; take themselves; of another class, of another queue; for what is taken by name.
+        ("AsyncLogger::flush", "AsyncLogger::take", False),
+        ("AsyncLogger::next", "AsyncLogger::take", False),
+        ("Logger::log", "AsyncLogger::take", False),
+        ("logger_append", "log_take", False),
+        ("Client::call", "Client::take_answer", False),
+        ("Client::call", "Client::receive", False),
         # Idle ones, that wait for work.
         ("BoundedQueue::pop", "BoundedQueue::push", False),
         # Of two queues; of nothing that has a name; who waits for an answer; a word that only looks like it.
@@ -177,6 +190,18 @@ def test_threads_that_put_into_a_full_queue_of_their_own(waits: str, wakes: str,
     )
     found = [known.make for known in recognise([entry], set(), WINDOW) if known.lock]
     assert found == ([OWN_QUEUE] if full else [])
+
+
+def test_workers_that_take_a_job_and_wake_the_next_one_have_no_full_queue() -> None:
+    """Who wakes in take() waits here as well, for work."""
+    entry = word(
+        2,
+        4096,
+        wait_ns=5 * WINDOW,
+        waits=tuple(of_own(task, "Pool::work", "run") for task in range(1, 7)),
+        wakers_of=tuple(of_own(task, "Pool::take", "run") for task in range(1, 7)),
+    )
+    assert not [known for known in recognise([entry], set(), WINDOW) if known.make == OWN_QUEUE]
 
 
 WAIT = "ObjectMonitor::wait"

@@ -264,6 +264,20 @@ def test_what_keeps_a_holder(looks: dict[str, Any], claim: str, remedy: str, who
     assert blamed.comm == who
 
 
+@pytest.mark.parametrize(("queue", "told"), [(True, None), (False, "why-holder-sleeps")])
+def test_nobody_sleeps_with_a_queue_held(queue: bool, told: str | None) -> None:
+    """Who takes from it and sleeps is slow: the finding says that.  That one is stopped is told all the same."""
+    busy = replace(user_busy(), user_locks=(replace(user_lock(), queue=queue),))
+    open_ = [one.cause for one in hypotheses(known_of(observation("totals"), busy))]
+    assert ("holder-sleeps" in open_, "holder-no-cpu" in open_) == (not queue, True)
+    asleep = {"running": 0.0, "sleeping": 1.0, "owners": 40, "holder": HOLDER, "tid": 70}
+    known = known_of(observation("totals"), busy, threads(**asleep, sleeps_in="hrtimer_nanosleep"))
+    assert [one.claim.what for one in hypotheses(known) if one.cause == "holder-sleeps"] == ([told] if told else [])
+    stopped = threads(**asleep, sleeps_in="do_signal_stop", stop=Stop("signal", "indexer", 70, 1, 1))
+    causes = [one.claim.what for one in hypotheses(known_of(observation("totals"), busy, stopped))]
+    assert "why-holder-stopped" in causes
+
+
 def test_a_lock_whose_holder_waits_for_another_one_is_behind_that() -> None:
     """As looks that are spread over the time tell; those at the begin of waits may all be just after a hand-over."""
     second = replace(user_lock(0.6), name="other_mutex", address=0x8F00)

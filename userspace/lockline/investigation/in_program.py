@@ -178,10 +178,10 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
     if lock.goroutines or told_asleep:
         return []
     looks = [(step, seen.holders) for step, seen in known.observations if seen.holders is not None]
-    claims = (
-        ("holder-sleeps", fact("why-holder-sleeps", lock=subject)),
-        ("holder-no-cpu", fact("why-holder-no-cpu", lock=subject)),
-    )
+    claims = [("holder-no-cpu", fact("why-holder-no-cpu", lock=subject))]
+    # Nobody has a queue, so that nobody can sleep with it held: the finding has who takes from it.
+    if not lock.queue:
+        claims.insert(0, ("holder-sleeps", fact("why-holder-sleeps", lock=subject)))
     groups = [
         (step.number, seen.counters)
         for step, seen in known.observations
@@ -233,10 +233,10 @@ def of_program_lock(known: Investigation, lock: UserLockSeen) -> list[Hypothesis
         # Who that is.
         return [replace(one, evidence=(*one.evidence, Evidence(_looked(holders), True, number))) for one in found]
     sleeps = _asleep(number, subject, lock.waiters, holders, not counts)
-    return [
-        _with_place(sleeps, number, lock),
-        _unless_by_us(_wants_cpu(number, subject, lock.waiters, holders), step),
-    ]
+    no_cpu = _unless_by_us(_wants_cpu(number, subject, lock.waiters, holders), step)
+    if lock.queue and sleeps.claim.what == "why-holder-sleeps":
+        return [no_cpu]
+    return [_with_place(sleeps, number, lock), no_cpu]
 
 
 def passed_on(known: Investigation, found: Sequence[Hypothesis], lock: UserLockSeen) -> list[Hypothesis]:

@@ -99,7 +99,7 @@ class UserLockSeen:
     rwlock: a pthread_rwlock_t, of two words.  users: threads that were seen to wait for it, own it or wake others.
     processes: those of users, where several share it; owned_by: the one that was seen to own it most, 0: not known.
     counts: nothing says that one thread has it at a time: a semaphore, a condition variable, or of unknown make.
-    where: the program's function that most wait in, '' not known.
+    where: the program's function that most wait in, '' not known.  queue: they wait for room in it, and nobody has it.
     """
 
     name: str
@@ -117,6 +117,7 @@ class UserLockSeen:
     processes: tuple[int, ...] = ()
     owned_by: int = 0
     counts: bool = False
+    queue: bool = False
     where: str = ""
 
 

@@ -18,6 +18,7 @@ from lockline.analysis.user_space.still_waits import still_waits
 from lockline.analysis.user_space.user_evidence import (
     BEHAVIOUR,
     CONDITION_VARIABLE,
+    FULL_QUEUES,
     GO_CHANNEL,
     GO_DATABASE,
     GO_FLIGHT,
@@ -224,6 +225,7 @@ def _user_lock(report: Report, futex: FutexWaits) -> UserLockSeen:
         processes=tuple(sorted({task.tgid for task in futex.tasks if task.tgid > 0})) if futex.futex.shared else (),
         owned_by=owners.most_common(1)[0][0] if owners else 0,
         where=waited_in(futex),
+        queue=futex.make in FULL_QUEUES,
         counts=futex.semaphore or (not owners and futex.make in (BEHAVIOUR, CONDITION_VARIABLE)),
     )
 

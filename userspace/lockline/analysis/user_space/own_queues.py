@@ -17,6 +17,15 @@ _PAIRS = (
     *(("push", "pop"), ("put", "get"), ("put", "take"), ("offer", "poll"), ("offer", "take")),
     *(("enqueue", "dequeue"), ("produce", "consume")),
 )
+# Whoever does so takes something out, and by that makes room, whatever the other side is called.
+_TAKES = ("pop", "take", "dequeue")
+# Who waits in a function with such a word waits for something to take, or for all to be done.
+_NO_PUTS = frozenset(
+    (
+        *(*_TAKES, "get", "poll", "consume", "receive", "recv", "next", "read", "acquire", "borrow", "lease", "lock"),
+        *("wait", "await", "flush", "drain", "join", "sync", "close", "stop", "shutdown", "empty", "idle", "done"),
+    )
+)
 # What a name may have behind that, of one side alone: which end, how many, how long.
 _MANNERS = (
     *("all", "any", "back", "batch", "blocking", "bulk", "first", "for", "front", "head", "last", "left", "many", "n"),
@@ -24,8 +33,8 @@ _MANNERS = (
 )
 # Where threads wait for a condition, each at a word of its own: Java's two kinds, parking_lot's.
 _CONDITIONS = ("ObjectMonitor::wait", "ConditionObject.await", "parking_lot::condvar::")
-# Of a name: what a template is made for, and the words that it is made of.
-_TEMPLATE = re.compile(r"<[^<>]*>")
+# Of a name: what a template is made for, a tag (of what returns a std::string), and the words that it is made of.
+_TEMPLATE = re.compile(r"<[^<>]*>|\[abi:\w+\]")
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
@@ -47,6 +56,24 @@ def _around(function: str, verb: str) -> tuple[str, tuple[str, ...]] | None:
     return (before, tuple(word for word in words[at + 1 :] if word not in _MANNERS)) if before else None
 
 
+def _makes_room(take: str, put: str) -> bool:
+    """Whether who takes there makes room for who waits in the other function, of the same class or with its beginning.
+
+    log() of a class waits for its take(); that of several may be for anything.
+    """
+    words = {word.lower() for word in _WORDS.findall(method_of(put).rpartition("::")[2])}
+    parts = [found for verb in _TAKES if (found := _around(take, verb)) is not None and not found[1]]
+    if not parts or not words or words & _NO_PUTS:
+        return False
+    scope, colons, before = parts[0][0].rpartition("::")
+    name = put
+    while (shorter := _TEMPLATE.sub("", name)) != name:
+        name = shorter
+    of_put, colons_of_put, last = method_of(name).rpartition("::")
+    begins = "_".join(word.lower() for word in _WORDS.findall(last))
+    return (of_put, colons_of_put) == (scope, colons) and (not before or begins.startswith(f"{before}_"))
+
+
 def _functions(calls: Sequence[Calls], weight: Callable[[Calls], int]) -> Counter[str]:
     """The program's functions that these calls come from."""
     functions: Counter[str] = Counter()
@@ -65,6 +92,13 @@ def _waits_in(words: Sequence[Seen]) -> str:
     return _mostly(_functions([call for entry in words for call in entry.waits], lambda call: call.wait_ns))
 
 
+def _by_others(words: Sequence[Seen]) -> bool:
+    """Whether those who wake are not those who wait: workers that take a job may wake the next worker for one more."""
+    waiters = {call.task for entry in words for call in entry.waits}
+    wakes = [(call.task in waiters, call.waits) for entry in words for call in entry.wakes]
+    return sum(count for inside, count in wakes if not inside) >= MOST * sum(count for _, count in wakes) > 0
+
+
 def puts_and_takes(words: Sequence[Seen]) -> tuple[str, str] | None:
     """The function in which threads wait here to put into a queue, and the one that takes; None: it is not so.
 
@@ -76,7 +110,7 @@ def puts_and_takes(words: Sequence[Seen]) -> tuple[str, str] | None:
     del wakes[put]
     take = _mostly(wakes)
     same = any(_around(put, one) == _around(take, other) is not None for one, other in _PAIRS)
-    return (put, take) if same else None
+    return (put, take) if same or (_makes_room(take, put) and _by_others(words)) else None
 
 
 def own_words_to_put(words: Iterable[Seen]) -> Iterable[list[Seen]]:
