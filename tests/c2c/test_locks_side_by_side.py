@@ -56,7 +56,30 @@ def test_whether_anybody_waits_for_locks_may_be_unknown(tmp_path: Path) -> None:
     assert unknown.judgement.verdict == "too little evidence"
     assert any("-NN -c tid,iaddr" in evidence for evidence in unknown.judgement.evidence)
     waited = report_of(tmp_path, locks((0, []), (0x20, []), wait="__lll_lock_wait"))
-    assert told(waited) == ("lock word", "medium")
+    # How much of it is between the two is not known.
+    assert told(waited) == ("lock word", "low")
+
+
+def test_a_lock_that_writes_half_of_the_line_and_pays_nothing_is_another_lock(tmp_path: Path) -> None:
+    """Who takes the one finds the line at the other's user each time; that one's turn is hidden by its stores."""
+
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        for at, paid in ((0, 3), (0x20, 300)):
+            for name in ("mutex_lock", "mutex_unlock"):
+                code = builder.code(name, 0x10)
+                builder.add(line, at, code, 0, (), loads=300, local_hitm=paid, stores=600, locked=300)
+
+    assert report_of(tmp_path, fill).judgement.verdict == "too little evidence"
+
+
+def test_two_locks_that_pay_are_two_where_stores_were_not_sampled(tmp_path: Path) -> None:
+    def fill(builder: MemoryBuilder, line: int) -> None:
+        for at in (0, 0x20):
+            builder.add(line, at, builder.code("_raw_spin_lock", 0x10), 0, (), loads=300, local_hitm=200)
+
+    report = report_of(tmp_path, fill)
+    assert any("two locks" in said for said in (*report.judgement.evidence, *report.judgement.doubts))
+    assert told(report)[1] == "low"
 
 
 def test_words_of_one_lock_are_not_two_locks(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from lockline.c2c.sharing_model import (
     places,
 )
 from lockline.c2c.sharing_threads import TRY_APART, writes_between
-from lockline.c2c.users import apart, named, repeated, several_threads, users_of
+from lockline.c2c.users import apart, differ, named, repeated, several_threads, users_of
 from lockline.c2c.verdict_case import SOME_TRANSFERS, Case, fetched_beside, hides_own_loads, percent
 
 # From this share on a lock's word is what the line suffers from, and other members do not matter.
@@ -67,7 +67,10 @@ def lock_word(case: Case) -> Judgement | None:
     beside = sum(part.share for part in others)
     if others:
         evidence.append(f"all other members together: {percent(beside)}")
-    doubts = _doubts_of_several(_several_locks(locks))
+    several = _several_locks(locks)
+    doubts = _doubts_of_several(several)
+    # How much of the cost is between two locks may be nothing, or nearly all, unless the same threads take both.
+    weak = bool(several) and not _same_threads(several)
     spun = _spun_for_beside(case, locks)
     if spun is not None and spun[1] >= MOSTLY_BESIDE and not doubts:
         return _paid_at_the_lock(case, evidence, locks, spun)
@@ -92,12 +95,12 @@ def lock_word(case: Case) -> Judgement | None:
     if not doubts and not unknown:
         doubts += _doubts_of_clean(case, locks)
     if beside < MEMBER:
-        return case.judge("lock word", evidence, locks, doubts, weak=unknown)
+        return case.judge("lock word", evidence, locks, doubts, weak=unknown + weak)
     # What is paid there makes the lock be held for longer, if it is under the lock.
     doubt = f"{percent(beside)} are paid at {places(others)} beside it: that part is false sharing; {TRY_APART}"
     if case.stores_told and surely_for_the_lock(locks, others) < MEMBER:
         doubt = f"{percent(beside)} are paid beside it; {_goes_along(others)}"
-    return case.judge("lock word", evidence, [*locks, *others], [doubt, *doubts], weak=unknown)
+    return case.judge("lock word", evidence, [*locks, *others], [doubt, *doubts], weak=unknown + weak)
 
 
 def _doubts_of_clean(case: Case, locks: Sequence[Part]) -> list[str]:
@@ -222,15 +225,30 @@ def _lies(parts: Sequence[Part]) -> str:
 
 
 def _several_locks(locks: Sequence[Part]) -> list[Part]:
-    """Locks that pay, if they are two or more.
+    """Locks that pay, or that make the others pay, if they are two or more.
 
-    Mutexes and rwsems have one spinlock each, and a rwlock's lies within its eight bytes.
+    Mutexes and rwsems have one spinlock each, and a rwlock's lies within its eight bytes.  Where no store was sampled,
+    who pays tells.
     """
-    paying = [part for part in locks if part.is_lock and part.share >= MEMBER and is_written(part)]
+    stores = sum(part.counts.stores or 0 for part in locks)
+    written = any(map(is_written, locks))
+    paying = [
+        part
+        for part in locks
+        if part.is_lock
+        and (is_written(part) or not written)
+        and (part.share >= MEMBER or (part.counts.stores or 0) > BESIDE * stores)
+    ]
     spins = [part for part in paying if any(is_spin_function(row.code.symbol) for row in part.main)]
     if len(spins) > 1 and spins[-1].begin - spins[0].begin >= 8:
         return spins
     return [part for part in paying if any(of_two_locks(part.main, one.main) for one in paying if one is not part)]
+
+
+def _same_threads(locks: Sequence[Part]) -> bool:
+    """Whether the same threads are known to take all of these: who comes next is then as often another, also apart."""
+    first = locks[0].users
+    return all(part.users.threads and not differ(first, part.users) for part in locks)
 
 
 def _are_locks(locks: Sequence[Part]) -> str:
