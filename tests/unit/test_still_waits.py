@@ -55,7 +55,7 @@ def known(*still: StillWait, standing: tuple[Standing, ...] = ()) -> Investigati
 
 
 def causes(of: Investigation) -> list[tuple[str, float]]:
-    """What is told of threads that stand still at locks."""
+    """What the answer says of threads that stand still at locks."""
     return [
         (str(dict(one.claim.values)["lock"]), one.waiters)
         for one in hypotheses(of)

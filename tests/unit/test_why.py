@@ -266,7 +266,7 @@ def test_what_keeps_a_holder(looks: dict[str, Any], claim: str, remedy: str, who
 
 @pytest.mark.parametrize(("queue", "told"), [(True, None), (False, "why-holder-sleeps")])
 def test_nobody_sleeps_with_a_queue_held(queue: bool, told: str | None) -> None:
-    """Who takes from it and sleeps is slow: the finding says that.  That one is stopped is told all the same."""
+    """Who takes from it and sleeps is slow: the finding says that.  That one is stopped is shown all the same."""
     busy = replace(user_busy(), user_locks=(replace(user_lock(), queue=queue),))
     open_ = [one.cause for one in hypotheses(known_of(observation("totals"), busy))]
     assert ("holder-sleeps" in open_, "holder-no-cpu" in open_) == (not queue, True)

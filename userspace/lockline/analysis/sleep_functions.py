@@ -90,6 +90,7 @@ _SLOW: tuple[tuple[tuple[str, ...], str], ...] = (
     (("do_msgsnd",), "a message queue is full"),
     (("__wait_rcu_gp", "synchronize_rcu", "synchronize_srcu"), "an RCU grace period"),
 )
+_SLOW_NAMES = tuple(chain.from_iterable(names for names, _ in _SLOW))
 # And here what somebody else decides.
 _OTHERS: tuple[tuple[tuple[str, ...], str], ...] = (
     *_SLOW,
@@ -130,7 +131,7 @@ def other_of(function: str) -> str:
 
 def is_slow(function: str) -> bool:
     """Whether a thread in this kernel function waits for what others are slow to do or short of: that is no lock."""
-    return function.startswith(tuple(chain.from_iterable(names for names, _ in _SLOW)))
+    return function.startswith(_SLOW_NAMES)
 
 
 def stop_of(function: str) -> StopKind | None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from lockline.fleet.model import FleetDiff, FleetReport
 from lockline.render.documents.diff import Judgement, Verdict
-from lockline.render.walker import Amount, At, Count, Finite, Fraction, Name, as_line, shown, walk
+from lockline.render.walker import Amount, At, Count, Finite, Fraction, Name, as_line, inline, shown, walk
 
 SCHEMA = "lockline-fleet/1"
 DIFF_SCHEMA = "lockline-fleet-diff/1"
@@ -58,6 +58,16 @@ class Host:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """A lock's shares of the time of the hosts."""
+
+    mean: Amount = shown("of the hosts' shares")
+    median: Amount = shown("of the hosts' shares")
+    p99: Amount = shown("99 of 100 hosts have at most this share")
+    worst: tuple[Host, ...] = shown("the hosts with the largest shares")
+
+
+@dataclass(frozen=True)
 class Lock:
     """Waits for one lock on all hosts."""
 
@@ -69,10 +79,7 @@ class Lock:
     wait_ns: Count = shown("their sum")
     max_ns: Count = shown("the longest; 0 of a container")
     hosts: Count = shown("that waited for it")
-    mean: Amount = shown("of the hosts' shares", "spread.mean")
-    median: Amount = shown("of the hosts' shares", "spread.median")
-    p99: Amount = shown("99 of 100 hosts have at most this share", "spread.p99")
-    worst: tuple[Host, ...] = shown("the hosts with the largest shares", "spread.worst")
+    spread: Spread = inline("spread")
     p50_ns: Count | None = shown("median of the waits, the middle of its bucket")
     p99_ns: Count | None = shown("likewise")
     new: bool = shown("the period before has no wait for it")
@@ -123,10 +130,7 @@ class ProgramLock:
     wait_ns: Count = shown("their sum")
     max_ns: Count = shown("the longest")
     hosts: Count = shown("that waited for it")
-    mean: Amount = shown("of the hosts' shares", "spread.mean")
-    median: Amount = shown("of the hosts' shares", "spread.median")
-    p99: Amount = shown("99 of 100 hosts have at most this share", "spread.p99")
-    worst: tuple[Host, ...] = shown("the hosts with the largest shares", "spread.worst")
+    spread: Spread = inline("spread")
     before: Amount | None = shown("its share in the period before; null: nobody looked")
 
 

@@ -23,7 +23,7 @@ from lockline.analysis.user_space.user_evidence import (
 from lockline.fleet.tables import Row
 from lockline.render.screen_locks import user_lock_name, user_locks
 
-# A process has one of each at most, or they are told as one.
+# A process has one of each at most, or they are shown as one.
 _ONE = (GIL, PYPY_GIL, PY_STOP, RUBY_GVL, OCAML_LOCK, OCAML_STOP, ROW_LOCK, TABLE_LOCK)
 
 

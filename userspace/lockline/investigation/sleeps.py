@@ -138,7 +138,7 @@ class OwnLock:
     database: bool = False
 
 
-# So many of them are told, those with most threads.
+# So many of them are shown, those with most threads.
 _OTHERS = 5
 
 

@@ -213,7 +213,7 @@ def _as_recorded(known: Investigation, standing: Sequence[Standing]) -> Sequence
     """What looks alone saw, by what recordings have of these threads.
 
     Those who wait for a thread's end are left out.  Two or more that each wait at a word of their own, as in a circle,
-    and those who wait for a lock of java.util.concurrent, are told by their functions alone.
+    and those who wait for a lock of java.util.concurrent, are known by their functions alone.
     """
     still = {(one.tgid, one.word): one for _, seen in known.observations for one in seen.still}
     joins = {place for place, one in still.items() if one.joins}

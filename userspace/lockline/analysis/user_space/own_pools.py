@@ -7,7 +7,7 @@ pool does; nobody borrows a job.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from lockline.analysis.user_space.program_functions import heaviest_name, innermost_own, method_of, own_name
 from lockline.analysis.user_space.user_evidence import MOST, Calls, Seen
@@ -48,9 +48,7 @@ def borrows(function: str) -> bool:
     of_pool = not set(words).isdisjoint(_OF_POOL) or not set(owner).isdisjoint(_POOLS)
     verbs = [at for at, word in enumerate(words) if word not in (*_BEFORE, *_POOLS)]
     first = words[verbs[0] :] if verbs else []
-    return first[:1] != [] and (
-        first[0] in _BORROWS or first[:2] == ["check", "out"] or (first[0] in _TAKES and of_pool)
-    )
+    return bool(first) and (first[0] in _BORROWS or first[:2] == ["check", "out"] or (first[0] in _TAKES and of_pool))
 
 
 def _function_of(call: Calls) -> str:
@@ -59,25 +57,24 @@ def _function_of(call: Calls) -> str:
     return next(filter(borrows, own), own[0] if own else "")
 
 
+def _of_workers(function: str) -> bool:
+    return not set(_words(function)).isdisjoint(_JOBS)
+
+
 def worked_in(words: Iterable[Seen]) -> str:
     """The function, called as one of workers, in which four of five waits of known ones are; '' if they are not."""
-    found: Counter[str] = Counter()
-    for call in (call for entry in words for call in entry.waits):
-        if function := innermost_own(call.frames):
-            found[function] += call.wait_ns
-    of_workers = Counter({name: ns for name, ns in found.items() if not set(_words(name)).isdisjoint(_JOBS)})
-    return heaviest_name(of_workers) if of_workers.total() >= MOST * found.total() > 0 else ""
+    return _mostly(words, lambda call: innermost_own(call.frames), _of_workers)
 
 
 def borrowed_in(words: Iterable[Seen]) -> str:
     """The function in which threads wait for one of a pool, as four of five waits of known functions do; '' if not."""
-    return _mostly([call for entry in words for call in entry.waits])
+    return _mostly(words, _function_of, borrows)
 
 
-def _mostly(waits: Sequence[Calls]) -> str:
+def _mostly(words: Iterable[Seen], function_of: Callable[[Calls], str], fits: Callable[[str], bool]) -> str:
     found: Counter[str] = Counter()
-    for call in waits:
-        if function := _function_of(call):
+    for call in (call for entry in words for call in entry.waits):
+        if function := function_of(call):
             found[function] += call.wait_ns
-    borrowed = Counter({name: ns for name, ns in found.items() if borrows(name)})
-    return heaviest_name(borrowed) if borrowed.total() >= MOST * found.total() > 0 else ""
+    fitting = Counter({name: ns for name, ns in found.items() if fits(name)})
+    return heaviest_name(fitting) if fitting.total() >= MOST * found.total() > 0 else ""

@@ -38,14 +38,19 @@ _TEMPLATE = re.compile(r"<[^<>]*>|\[abi:\w+\]")
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
+def _plain(name: str) -> str:
+    """Without templates, which may stand in one another, and tags."""
+    while (shorter := _TEMPLATE.sub("", name)) != name:
+        name = shorter
+    return name
+
+
 def _around(function: str, verb: str) -> tuple[str, tuple[str, ...]] | None:
     """What is before this verb in a function's name, with where it belongs, and what is put or taken; None without it.
 
     Of ring_push_job() "ring" and job: who waits in put() for get_ack() does not wait for room.
     """
-    name = function
-    while (shorter := _TEMPLATE.sub("", name)) != name:
-        name = shorter
+    name = _plain(function)
     # A method of Java may have the type that it returns before it.
     scope, colons, last = method_of(name).rpartition("::")
     words = [word.lower() for word in _WORDS.findall(last)]
@@ -66,10 +71,7 @@ def _makes_room(take: str, put: str) -> bool:
     if not parts or not words or words & _NO_PUTS:
         return False
     scope, colons, before = parts[0][0].rpartition("::")
-    name = put
-    while (shorter := _TEMPLATE.sub("", name)) != name:
-        name = shorter
-    of_put, colons_of_put, last = method_of(name).rpartition("::")
+    of_put, colons_of_put, last = method_of(_plain(put)).rpartition("::")
     begins = "_".join(word.lower() for word in _WORDS.findall(last))
     return (of_put, colons_of_put) == (scope, colons) and (not before or begins.startswith(f"{before}_"))
 
