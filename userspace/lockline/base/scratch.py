@@ -37,8 +37,11 @@ def _make() -> str:
                 break
             try:
                 _write_into(path)
-            except OSError as error:
+            except BaseException as error:
+                # A signal too: nobody leaves what was not entered.
                 os.rmdir(path)  # noqa: PTH106
+                if not isinstance(error, OSError):
+                    raise
                 why = error
                 break
             return path
